@@ -63,8 +63,8 @@ record: installed ##+ record the routes, keys, units, probes and retained resour
 	$(python) -m proof.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
-all-examples: installed ##+ run with all examples the tests that `make test` runs with a few
-	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+all-examples: installed ##+ run the slow tests, and with all examples the tests that `make test` runs with a few
+	$(python) -m pytest -m "slow or thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # The longest test file is first, so that no process waits for it at the end.
 laptop: installed ##+ run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)

@@ -178,6 +178,7 @@ def no_customers(target: Any) -> Iterator[Any]:
     yield people
 
 
+@pytest.mark.slow
 def test_a_restore_follows_the_runbook_and_allows_only_what_its_stream_replaces(
     target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:

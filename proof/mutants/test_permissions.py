@@ -23,6 +23,8 @@ from proof.support.synthesized import SynthesizedTemplate
 from stacks import synth_cache
 from stacks.stage import STAGES
 
+pytestmark = pytest.mark.slow
+
 MANY = 105
 HANDLERS = (*READERS.values(), *WORKERS.values(), order_deadlines, customer_erasure, backlog_metrics)
 

@@ -14,6 +14,8 @@ from proof.scale.profiles import PROFILES, Profile, arrivals, day, flash_buyer
 from proof.scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split
 from proof.scale.runs import ORDER, Run, run_profile
 
+pytestmark = pytest.mark.slow
+
 STEADY, FLASH, COMPANY = PROFILES[:3]
 HARD = limits.defaults()
 

@@ -14,6 +14,8 @@ from proof.scale.recorder import KeyUse, load_traces
 from proof.scale.runs import COPIED, ORDER, run_profile
 from proof.scale.setups import setups
 
+pytestmark = pytest.mark.slow
+
 STEADY, FLASH = PROFILES[:2]
 
 

@@ -9,6 +9,8 @@ from proof.scale import recorder
 from proof.scale.demand import per_order
 from proof.scale.recorder import Trace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def recorded(engine: Engine) -> dict[str, Trace]:

@@ -47,7 +47,7 @@ def test_sales_around_the_end_of_a_month_count_for_their_month(engine: Engine) -
         assert any(f"the sales of a product in {month}" in premise for premise in premises)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_each_rule_has_something_to_check(engine: Engine) -> None:
     premises = sum((run_seed(engine, seed, judges=ORACLE).premises for seed in range(1, 20)), Counter[str]())
     assert {premise.partition(":")[0] for premise in premises} == {rule.__name__ for rule in RULES}

@@ -35,7 +35,9 @@ FOUND_IN_SIMULATION = (289, 968, 1136, 5819, 5999, 6637)
 """Seeds that have failed because an invariant, the simulated operator, or the simulation itself was wrong."""
 
 
-@pytest.mark.parametrize("seed", [*QUICK, *FOUND, *FOUND_IN_SIMULATION])
+@pytest.mark.parametrize(
+    "seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (*FOUND, *FOUND_IN_SIMULATION))]
+)
 def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
     assert not verdict.violations, format_failure(verdict)
@@ -63,6 +65,7 @@ def test_the_operator_looks_at_a_parked_record_before_it_is_too_old(engine: Engi
     assert looked_at < parked_at + 4 * DAY
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
     """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED.
 
@@ -133,7 +136,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_violation_is_detected_and_reported_with_its_few_decisions(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -256,16 +257,18 @@ def test_the_bill_grows_with_the_settings() -> None:
             found[line.service] = found.get(line.service, 0) + line.amount
         return found
 
-    few, many = costs(), costs(**SETTINGS)
+    few, many = costs(**page.CONTEXTS["dev"]), costs(**SETTINGS)
     assert many.keys() - few.keys() == {"AWS Backup", "X-Ray", "CloudFront", "WAF"}
     # 35 daily backups are stored, and a copy of each backup
     (stored,) = [line for line in bill(load_month(1_000, **SETTINGS)) if line.service == "AWS Backup"]
     assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
 
 
-@pytest.mark.parametrize(("plan", "price"), [("auto", 0.0055), ("essentials", 0.015), ("plus", 0.02)])
+@pytest.mark.parametrize(("plan", "price"), [("LITE", 0.0055), ("ESSENTIALS", 0.015), ("PLUS", 0.02)])
 def test_each_active_user_costs_what_the_plan_says(plan: str, price: float) -> None:
-    lines = [line for line in bill(load_month(1_000, feature_plan=plan)) if line.service == "Cognito"]
+    month = page.month("dev", 1_000)
+    pool = {"AWS::Cognito::UserPool": {"Users": {"UserPoolTier": plan}}}
+    lines = [line for line in bill(replace(month, resources={**month.resources, **pool})) if line.service == "Cognito"]
     assert [line.price for line in lines if line.quantity] == [price]
 
 

@@ -43,7 +43,13 @@ def test_each_extension_changes_few_files_and_has_a_test() -> None:
     assert all(re.search(r"^--- /dev/null\n\+\+\+ b/tests/", diff, re.MULTILINE) for diff in DIFFS.values())
 
 
-@pytest.mark.parametrize("diff", [*EVERY.values(), MAIL_OF_README], ids=[*EVERY, "the mail of the README"])
+@pytest.mark.parametrize(
+    "diff",
+    [
+        *(pytest.param(diff, id=name, marks=pytest.mark.slow) for name, diff in EVERY.items()),
+        pytest.param(MAIL_OF_README, id="the mail of the README"),
+    ],
+)
 def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)

@@ -30,6 +30,8 @@ from local.world.dynamodb_engine import Engine
 from ops.targets import ConsumerLag
 from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 
+pytestmark = pytest.mark.slow
+
 HANDLER = """
 import json, os, time, boto3, botocore.session
 

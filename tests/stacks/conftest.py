@@ -5,6 +5,7 @@ import pytest
 from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
 
 ON_CALL = "oncall@shop.test"
+CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,10 @@ def dev(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 @pytest.fixture(scope="session")
 def prod(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return templates["prod"]
+
+
+@pytest.fixture(scope="session")
+def extended() -> SynthesizedTemplate:
+    """The template of a stage with a canary, gradual releases, and a domain without CloudFront."""
+    settings = {"canary_minutes": 5, "gradual_release": "linear", "domain": "api.shop.test", "certificate": CERTIFICATE}
+    return synthesize("orderstream-dev", **settings, **VALIDATED)

@@ -1,13 +1,6 @@
 """Tests the canary of a stage with `canary_minutes`: its schedule, its alarm, its user's secret and its permissions."""
 
-import pytest
-
-from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
-
-
-@pytest.fixture(scope="module")
-def canary() -> SynthesizedTemplate:
-    return synthesize("orderstream-dev", canary_minutes=5, **VALIDATED)
+from proof.support.synthesized import SynthesizedTemplate
 
 
 def alarm_of(template: SynthesizedTemplate) -> list[dict[str, object]]:
@@ -23,8 +16,8 @@ def test_a_stage_without_the_setting_has_no_canary(dev: SynthesizedTemplate) -> 
     }
 
 
-def test_its_alarm_is_raised_if_no_run_succeeded_for_15_minutes(canary: SynthesizedTemplate) -> None:
-    (alarm,) = alarm_of(canary)
+def test_its_alarm_is_raised_if_no_run_succeeded_for_15_minutes(extended: SynthesizedTemplate) -> None:
+    (alarm,) = alarm_of(extended)
     assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == (
         "orderstream-dev",
         "CanarySucceeded",
@@ -35,18 +28,18 @@ def test_its_alarm_is_raised_if_no_run_succeeded_for_15_minutes(canary: Synthesi
     assert alarm["TreatMissingData"] == "breaching", "runs may be missing"
 
 
-def test_it_runs_by_its_schedule_at_the_public_address(canary: SynthesizedTemplate) -> None:
-    function = canary.function("canary")
-    rules = canary.properties("AWS::Events::Rule").values()
+def test_it_runs_by_its_schedule_at_the_public_address(extended: SynthesizedTemplate) -> None:
+    function = extended.function("canary")
+    rules = extended.properties("AWS::Events::Rule").values()
     (rule,) = [it for it in rules if "Targets" in it and it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
     assert rule["ScheduleExpression"] == "rate(5 minutes)"
-    variables = canary.properties("AWS::Lambda::Function")[function]["Environment"]["Variables"]
-    assert variables["PUBLIC_URL"] == canary.body["Outputs"]["ApiUrl"]["Value"]
+    variables = extended.properties("AWS::Lambda::Function")[function]["Environment"]["Variables"]
+    assert variables["PUBLIC_URL"] == extended.body["Outputs"]["ApiUrl"]["Value"]
 
 
-def test_it_may_only_read_its_secret_and_log_and_report_failed_runs(canary: SynthesizedTemplate) -> None:
-    role = canary.properties("AWS::Lambda::Function")[canary.function("canary")]["Role"]["Fn::GetAtt"][0]
-    policies = [it for it in canary.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
+def test_it_may_only_read_its_secret_and_log_and_report_failed_runs(extended: SynthesizedTemplate) -> None:
+    role = extended.properties("AWS::Lambda::Function")[extended.function("canary")]["Role"]["Fn::GetAtt"][0]
+    policies = [it for it in extended.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
     allowed = {
         action
         for policy in policies
@@ -60,21 +53,20 @@ def test_it_may_only_read_its_secret_and_log_and_report_failed_runs(canary: Synt
     for policy in policies:
         for statement in policy["PolicyDocument"]["Statement"]:
             if statement["Action"] == "secretsmanager:GetSecretValue":
-                assert statement["Resource"] == canary.body["Outputs"]["CanarySecret"]["Value"]
+                assert statement["Resource"] == extended.body["Outputs"]["CanarySecret"]["Value"]
 
 
 def test_its_password_is_generated_with_all_kinds_of_characters_that_the_user_pool_wants(
-    canary: SynthesizedTemplate,
+    extended: SynthesizedTemplate,
 ) -> None:
-    secrets = canary.properties("AWS::SecretsManager::Secret")
-    generated = secrets[canary.body["Outputs"]["CanarySecret"]["Value"]["Ref"]]["GenerateSecretString"]
+    secrets = extended.properties("AWS::SecretsManager::Secret")
+    generated = secrets[extended.body["Outputs"]["CanarySecret"]["Value"]["Ref"]]["GenerateSecretString"]
     assert generated["GenerateStringKey"] == "password"
     assert generated["PasswordLength"] >= 12
     assert not generated.keys() & {"ExcludePunctuation", "ExcludeNumbers", "ExcludeLowercase", "ExcludeUppercase"}
     assert '"username": "success+canary@simulator.amazonses.com"' in generated["SecretStringTemplate"]
 
 
-def test_a_release_of_the_api_does_not_wait_for_the_function_that_calls_it() -> None:
-    shifted = synthesize("orderstream-dev", canary_minutes=5, gradual_release="linear")
-    (alias,) = shifted.resources("AWS::Lambda::Alias").values()
+def test_a_release_of_the_api_does_not_wait_for_the_function_that_calls_it(extended: SynthesizedTemplate) -> None:
+    (alias,) = extended.resources("AWS::Lambda::Alias").values()
     assert not [id for id in alias.get("DependsOn", ()) if id.startswith("Canary")]

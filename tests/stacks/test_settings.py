@@ -17,6 +17,7 @@ from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, s
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
+from tests.stacks.conftest import CERTIFICATE
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
@@ -55,7 +56,6 @@ SETTINGS: dict[str, object] = {
     "analytics": True,
     "analytics_limit_mb": 250,
 }
-CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 OTHER = read_settings(SETTINGS)
 """A stage with all settings that dev and prod do not have."""
 PAGE_ALONE = read_settings({"sign_in_prefix": "my-shop"})
@@ -70,7 +70,6 @@ def others() -> dict[str, SynthesizedTemplate]:
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
         "page": synthesize("orderstream-dev", sign_in_prefix="my-shop", **VALIDATED),
-        "domain": synthesize("orderstream-dev", domain="api.shop.test", certificate=CERTIFICATE, **VALIDATED),
     }
 
 
@@ -345,7 +344,7 @@ def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, Synthesize
 
 
 def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
-    other: SynthesizedTemplate, others: dict[str, SynthesizedTemplate]
+    other: SynthesizedTemplate, extended: SynthesizedTemplate
 ) -> None:
     config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
     assert config["Aliases"] == ["shop.test"]
@@ -353,16 +352,16 @@ def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
     assert config["ViewerCertificate"]["MinimumProtocolVersion"] == "TLSv1.2_2021"
     assert other.body["Outputs"]["CloudFrontUrl"]["Value"] == "https://shop.test"
     assert not other.resources("AWS::ApiGatewayV2::DomainName")
-    alone = others["domain"]
-    ((id, name),) = alone.properties("AWS::ApiGatewayV2::DomainName").items()
+    ((id, name),) = extended.properties("AWS::ApiGatewayV2::DomainName").items()
     assert name["DomainName"] == "api.shop.test"
     (wanted,) = name["DomainNameConfigurations"]
     assert (wanted["CertificateArn"], wanted["SecurityPolicy"]) == (CERTIFICATE, "TLS_1_2")
-    assert alone.only_properties("AWS::ApiGatewayV2::ApiMapping")["DomainName"] == {"Ref": id}
-    outputs = {name: alone.body["Outputs"][name]["Value"] for name in ("ApiUrl", "DomainTarget")}
+    assert extended.only_properties("AWS::ApiGatewayV2::ApiMapping")["DomainName"] == {"Ref": id}
+    outputs = {name: extended.body["Outputs"][name]["Value"] for name in ("ApiUrl", "DomainTarget")}
     assert outputs == {"ApiUrl": "https://api.shop.test", "DomainTarget": {"Fn::GetAtt": [id, "RegionalDomainName"]}}
 
 
+@pytest.mark.slow
 def test_a_deploy_that_must_fail_fails_at_its_last_resource_and_only_that_is_added() -> None:
     usual, failing = synthesize("orderstream-dev"), synthesize("orderstream-dev", fail_deploy=True)
     added = failing.body["Resources"].keys() - usual.body["Resources"].keys()

@@ -99,6 +99,7 @@ def test_a_tag_is_refused_while_changes_are_not_committed(
     assert capsys.readouterr().err == "Some changes are not committed: app.py.\n"
 
 
+@pytest.mark.slow
 def test_a_release_has_source_bundle_sbom_sums_and_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not (PROJECT / ".git").exists():
         pytest.skip("the source of a release is read from Git")
