@@ -11,12 +11,12 @@ nothing to detect a repetition. Two changes of the design would lower the floor.
 - The order's item could contain its payment and shipment. But with many parcels, payments and refunds, the item would
   exceed DynamoDB's maximum size of an item, and each change would write the whole item again.
 
-The shop is 39 units above that floor at five lines. 18 of them are written, and 21 are read: [decision
+With five lines, the shop is 39 units above the first floor: 18 write units and 21 read units. [Decision
 69](decisions/cost-and-scale.md#d69) lists what each unit is for.
 
-In the last rows, a change is delivered again. The write of a copy has a condition on the copy's version, so it detects
-the repetition without more units. A total sums up many items, so the shop also writes a marker for each counted item.
-The shop sends each copy again, and DynamoDB rejects the write. AWS bills the rejected write by the size of its item.
+In the last rows, a change is delivered again. The shop then writes each copy again, and DynamoDB rejects the write by
+its condition on the copy's version. AWS bills the rejected write by the size of its item. A total sums up many items,
+so the shop also writes a marker for each counted item, to detect the repetition.
 """
 
 import json

@@ -32,8 +32,8 @@ bytes are the same in every run. Times are medians with their quartiles. They ar
 **floor** is a lower bound: the least cost that we know for the same work. The floors of `copies_reader` and "boto3
 alone" depend on our code; the others do not.
 
-`make bench` measures and prints everything, `make bench ARGS="--only life"` one section. `make bench ARGS=--write`
-writes this page.
+`make bench` measures and prints everything. `make bench ARGS="--only life"` measures one section.
+`make bench ARGS=--write` writes this page.
 """
 RIVAL = """
 ## The conventional implementation
@@ -41,8 +41,8 @@ RIVAL = """
 Until November 2026 the benchmark compared this shop with the same shop as AWS's samples and guides build it: boto3's
 resource and batch_writer, TypeDeserializer, Powertools' resolver, batch processor and idempotency, and one item for
 each order line. "Same promises" is that shop, extended with published parts until it keeps our
-[promises](guarantees.md). Its code was frozen and removed. To measure it again, check out commit eadb275 and run `make
-bench`. That commit measured on 2026-11-24, for the units of a million orders:
+[promises](guarantees.md). The code of both was removed later. To measure them again, check out commit eadb275 and run
+`make bench`. On 2026-11-24, that commit measured the units of an order, and the cost of a million orders:
 
 | lines | this shop | usual | same promises |
 | --- | --- | --- | --- |
@@ -72,7 +72,7 @@ def render_text(section: Section, seconds: float) -> str:
 
 def render_page(sections: Sequence[Section]) -> str:
     written = "<!-- Written by `make bench ARGS=--write`. -->"
-    lead = "What an order costs, and how long a customer or an effect waits. Less is better."
+    lead = "This page shows what an order costs, and how long a customer or an effect waits. Lower figures are better."
     parts = [
         f"# Performance\n\n{written}\n\n{lead}",
         render_summary(sections),

@@ -60,7 +60,7 @@ def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(liv
     written = sum(parts.values()) - read
     assert (lived.units("written") - written, lived.units("read") - read) == (18, 21)
     words = " ".join(str(life.__doc__).split())
-    assert "The shop is 39 units above that floor at five lines. 18 of them are written, and 21 are read" in words
+    assert "the shop is 39 units above the first floor: 18 write units and 21 read units" in words
 
 
 FROZEN_FLOORS = {

@@ -151,9 +151,9 @@ def test_a_list_of_copies_costs_less_than_a_list_of_orders(seeded: list[Item]) -
     units = [ceil(50 * size / READ_UNIT) / 2 for size in (summary, whole)]
     archived = sum(item["type"]["S"] == "ArchivedOrder" for item in seeded)
     assert_page_says(
-        f"A summary has {summary:.0f} bytes, an order {whole:.0f} bytes: a page of 50 summaries costs {units[0]:g} "
-        f"units, a page of 50 orders {units[1]:g} units. The copies outlive their orders: {archived} of the {ORDERS} "
-        "orders are in the archive."
+        f"A summary has {summary:.0f} bytes, and an order has {whole:.0f} bytes. So a page of 50 summaries costs "
+        f"{units[0]:g} units, and a page of 50 orders costs {units[1]:g} units. The copies outlive their orders: "
+        f"{archived} of the {ORDERS} orders are in the archive."
     )
 
 
@@ -178,7 +178,8 @@ def test_a_local_index_costs_the_same_units_and_can_be_read_consistently(create:
     ]
     assert_page_says(
         f"For a review, an entry in a local index costs {units['LSI']:g} write unit, as much as in a global index. A "
-        f"consistent query of it costs {answers[0]:g} unit, an eventually consistent query {answers[1]:g} units; global"
+        f"consistent query of the local index costs {answers[0]:g} unit, and an eventually consistent query costs "
+        f"{answers[1]:g} units."
     )
 
 
@@ -187,8 +188,8 @@ def test_few_index_entries_have_the_partition_of_their_item(seeded: list[Item]) 
     same = [row.type for row, index in entries if row.templates(index)[0].text == row.templates("main")[0].text]
     assert same == ["Company", "Review"]
     assert_page_says(
-        f"Only {len(same)} of the {len(entries)} index entries of the key table have it: the entries of a company "
-        "and of a review."
+        f"Only {len(same)} of the {len(entries)} index entries of the key table have this key: the entries of a "
+        "company and of a review."
     )
     customers = sum(item_bytes(item) for item in seeded if item["PK"]["S"].startswith("CUSTOMER#")) / ORDERS
     assert_page_says(
@@ -209,7 +210,7 @@ def test_index_keys_are_a_part_of_the_bytes_and_of_no_unit(seeded: list[Item]) -
         more += ceil(item_bytes(item) / WRITE_UNIT) - ceil(item_bytes(bare) / WRITE_UNIT)
     assert_page_says(
         f"The index keys are {keys / every:.0%} of the bytes of table and indexes in a seeded shop. "
-        f"Without these keys, {more} of its {len(seeded):,} items would cost a write unit less.".replace("%", " %")
+        f"Without these keys, {more} of its {len(seeded):,} items would cost fewer write units.".replace("%", " %")
     )
 
 
@@ -264,7 +265,7 @@ def test_an_index_of_attributes_that_items_have_needs_no_migration(create: Calla
     assert_page_says(
         f"With template keys, a migration writes each shipment for {sum(written.values()):g} units: the item, its "
         f"entry in GSI1, and the new entry. With keys of attributes that the item has, only the new entry is written. "
-        f"A million shipments save {saved:g} million units, or {saved * STANDARD['write_million']:.2f} USD, "
+        f"For a million shipments, this saves {saved:g} million units, or {saved * STANDARD['write_million']:.2f} USD, "
         "and a million stream records."
     )
 
@@ -320,9 +321,9 @@ def test_a_list_of_orders_is_written_twice_for_each_order() -> None:
             written[key] = written.get(key, 0) + units
     assert set(written.values()) == {2}
     assert_page_says(
-        f"An order costs GSI2 {sum(written.values()):g} write units in its life, 2 in each of {len(written)} lists. "
-        f"A partition takes 1,000 units a second, so a list takes {1000 // 2} orders a second for each shard, and "
-        f"{STATUS_SHARDS.written * 1000 // 2:,} with {STATUS_SHARDS.written} shards."
+        f"In its life, an order costs {sum(written.values()):g} write units in GSI2: 2 units in each of {len(written)} "
+        f"lists. A partition takes 1,000 units a second, so a list takes {1000 // 2} orders a second for each shard, "
+        f"and {STATUS_SHARDS.written * 1000 // 2:,} orders with {STATUS_SHARDS.written} shards."
     )
 
 
@@ -359,9 +360,9 @@ def test_the_break_even_points_of_the_billing_modes() -> None:
         hour = term["write_upfront"] / (int(years) * 8760) + term["write_hour"]
         blocks[years] = hour / STANDARD["write_unit_hour"]
     assert_page_says(
-        f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used. A reserved block of 100 units "
-        f"pays if you provision at least {blocks['1']:.0f} units on average (reserved for one year) or "
-        f"{blocks['3']:.0f} units (for three years)."
+        f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used. A block of 100 units that is "
+        f"reserved for one year pays if you provision at least {blocks['1']:.0f} units on average. Reserved for three "
+        f"years, the block pays from {blocks['3']:.0f} units."
     )
     places = 1 + len(t.INDEX_PROJECTIONS)
     least = STAGES["prod"].capacity_range("write_units", "table")[0]
@@ -389,9 +390,9 @@ def test_what_an_answer_from_cloudfront_saves() -> None:
     front = OTHERS["front_request_ten_thousand"] * 100
     hits = front / saved * 100
     assert_page_says(
-        f"A million answers from its cache save {saved:.2f} USD of requests, invocations and read units ({unit:.2f} "
-        f"USD). A million requests to CloudFront cost {front:.2f} USD, so CloudFront pays if its cache answers at "
-        f"least {hits:.0f} % of the requests."
+        f"A million answers from its cache save {saved:.2f} USD of requests, invocations and read units, of "
+        f"which the read units are {unit:.2f} USD. A million requests to CloudFront cost {front:.2f} USD, so "
+        f"CloudFront pays if its cache answers at least {hits:.0f} % of the requests."
     )
 
 
