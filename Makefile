@@ -43,7 +43,7 @@ up: installed build/site/index.html ## start the shop on this machine and print 
 demo: installed ## run typical orders from request to archive, in a shop of their own on this machine
 	$(python) -m local demo $(ARGS)
 
-load: installed ##+ place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
+load: installed ##+ place many orders in the running shop and measure its throughput; ARGS="--orders 600 --clients 16 --rate 40"
 	$(python) -m local load $(ARGS)
 
 fill: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
@@ -58,12 +58,12 @@ test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All tests passed. Next: 'make check', or 'make up' to try the shop."
 
-record: installed ##+ record the routes, keys, units, probes and retained resources of what is new, which tests check exactly
+record: installed ##+ record new routes, keys, units, probes and retained resources, which tests check exactly
 	$(python) -m pytest --record -q -n 0 tests/api/test_route_table.py tests/api/test_response_examples.py tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py
 	$(python) -m proof.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
-all-examples: installed ##+ run the slow tests, and with all examples the tests that `make test` runs with a few
+all-examples: installed ##+ run the slow tests, and all examples of the tests of which `make test` runs only a few
 	$(python) -m pytest -m "slow or thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # The longest test file is first, so that no process waits for it at the end.
@@ -91,7 +91,7 @@ mutants: installed ##+ run mutation tests: the simulation or a check must detect
 outage: installed ##+ expire 10,000 items while the archive fails for 48 hours; no item may be lost
 	$(python) -m pytest -m outage -s proof/simulation/test_outage.py $(ARGS)
 
-hostile: installed ##+ send 9,000 hostile requests; the API must not misread any or break; HOSTILE=50000
+hostile: installed ##+ send 9,000 hostile requests, which the API must answer as described; HOSTILE=50000
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
 
 extending: installed ##+ run all checks and tests after each extension of docs/extending.md; takes an hour
@@ -118,7 +118,7 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 # Each part of check-deploy checks one thing, and works alone. DEPLOYED: a folder with the deployed template.json, and
 # the table.json of `aws dynamodb describe-table`. Without DEPLOYED, the parts ask AWS.
 PARTS ?= account template diff
-check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PARTS=changes lets CloudFormation plan it, PREFLIGHT="--orders 50" asks for more
+check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PARTS=changes asks CloudFormation, PREFLIGHT="--orders 50" needs quotas for 50 orders a second
 	@for part in $(PARTS); do $(MAKE) --no-print-directory check-deploy-$$part || exit 1; done
 
 check-deploy-account: installed
@@ -154,7 +154,7 @@ prove: installed ##+ prove each promise in a throw-away STAGE, for at most 2 USD
 
 # Cognito accepts a sender only after SES has verified its domain, so this stack comes before the others. `make deploy`
 # switches on its protection.
-mail-domain: installed ##+ create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
+mail-domain: installed ##+ create the mail domain of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
 	$(cdk) deploy orderstream-$(STAGE)-mail --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
 adopt: installed ##+ make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
@@ -171,7 +171,7 @@ site: build/site/index.html ##+ build the documentation as a site in build/site;
 build/site/index.html: .venv/.installed node_modules/.installed mkdocs.yml docs/site_hooks.py $(wildcard *.md docs/*.md docs/*/*.md)
 	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) .venv/bin/mkdocs build --quiet --strict
 
-scale: installed ##+ model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
+scale: installed ##+ compute how many orders a second a deployed shop takes, and what limits them; ARGS=record after a change of requests
 	$(python) -m proof.scale $(ARGS)
 
 cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tracing=true --orders 5000"

@@ -132,7 +132,7 @@ class Stage:
     alarm_address: str = setting(
         "", EMAIL, "it must be an e-mail address, or empty", required=" to the address of the people who get the alarms"
     )
-    """The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails."""
+    """The e-mail address for alarms. Its owner must confirm the subscription. Empty means no mails."""
 
     shop_name: str = setting("Orderstream", Rule(_check_shop_name), group="The shop")
     """The name of the shop in mails and on invoices."""
@@ -153,7 +153,7 @@ class Stage:
 
     mail_domain: str = setting("", group="Mails and users")
     """The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM domain, and
-    prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
+    prints the DNS records to set. Empty means that SES knows the sender already, or you verify it by hand
     (docs/first-deploy.md)."""
     mails_per_second: int = setting(14, between(1, 50_000))
     """How many mails the shop sends per second: SES's maximum send rate in the region, or less if it has other senders.
@@ -163,8 +163,8 @@ class Stage:
     feature_plan: str = setting("auto", one_of("auto", "lite", "essentials", "plus"))
     """The plan of the Cognito user pool. Cognito bills each user who signs in during a month. lite costs 0.0055 US
     dollars (less above 100,000 users), essentials 0.015, and plus, with protection against stolen passwords, 0.02. The
-    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make
-    cost` uses these prices, which are not verified (ops/prices.json)."""
+    sign-in pages of `sign_in_prefix` need essentials or plus. auto means lite, or essentials with `sign_in_prefix`.
+    `make cost` uses these prices, which are not verified (ops/prices.json)."""
 
     log_retention_days: int = setting(
         14, one_of(*LOG_RETENTION_DAYS, hint="CloudWatch Logs allows"), group="Monitoring and operators"
@@ -176,18 +176,18 @@ class Stage:
     canary_minutes: int = setting(0, between(0, 5))
     """A canary places an order through the public API and cancels it, once in this number of minutes. After the deploy,
     run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a month, which
-    `make cost` does not count. 0: no canary (docs/runbooks/canary-failing.md)."""
+    `make cost` does not count. 0 means no canary (docs/runbooks/canary-failing.md)."""
     operators: tuple[str, ...] = setting(
         (),
         r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+",
         "it must be the ARN of a role or a user, such as arn:aws:iam::111122223333:role/oncall",
     )
     """The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require MFA in its
-    own trust policy. Empty: all principals that the account's IAM policies allow, with MFA."""
+    own trust policy. If the list is empty, the account's IAM policies decide, and MFA is required."""
 
     monthly_budget: int = setting(0, between(0, 9_999_999), group="The AWS account")
     """The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs exceed 80 % of
-    the budget, or will probably exceed the budget. Nothing is stopped. 0: no budget."""
+    the budget, or will probably exceed the budget. Nothing is stopped. 0 means no budget."""
     permissions_boundary: str = setting(
         "",
         r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
@@ -195,10 +195,10 @@ class Stage:
     )
     """The ARN of an IAM policy that all roles of the stack get as their permissions boundary."""
     deploy_from: str = setting("", r"(?a)[\w.-]+/[\w.-]+", "it must be a repository, such as owner/shop")
-    """The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: no repository."""
+    """The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty means no repository."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
-    account](#the-account)). Empty: the addresses of AWS."""
+    account](#the-account)). Empty means the addresses of AWS."""
     certificate: str = setting("")
     """See `domain`."""
 
@@ -212,18 +212,19 @@ class Stage:
     # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
     batch_size: tuple[str, ...] = setting((), named_numbers(BATCHED, 1, 10_000))
     """How many records or messages a Lambda gets at once, and how long Lambda collects them, as
-    `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50 for
+    `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry, it is 50 for
     `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue."""
     batch_window_seconds: tuple[str, ...] = setting((), named_numbers(BATCHED, 1, 300))
     """See `batch_size`."""
     concurrency: tuple[str, ...] = setting((), named_numbers(tuple(one.name for one in QUEUES), 2, 1_000, zero=False))
-    """How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry: the number in
-    model/reactions.py, or more for a mail queue whose share of `mails_per_second` needs more."""
+    """How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, it is the number
+    in model/reactions.py, or more for a mail queue whose share of `mails_per_second` needs more."""
     reserved_concurrency: tuple[str, ...] = setting((), named_numbers(LAMBDAS, 1, 10_000))
     """The concurrent invocations that are reserved for a Lambda, as `api:100`. They are also its maximum. A stream
     reader needs the stream's shards times `parallelization`, and the Lambda of a queue needs its `concurrency`. The
     account keeps at least 100 for all other Lambdas
-    (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation."""
+    (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry means no
+    reservation."""
     invoice_series: int = setting(1, between(1, 26))
     """How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each without gaps. One
     batch at a time takes numbers of a series, so more series allow more invoices a second. You can change it at any
@@ -258,12 +259,12 @@ class Stage:
     """How many writes a customer may send per minute in the long run, and how many writes at once. The burst must be at
     least the writes of 20 seconds, because clocks differ. Staff, the warehouse and the payment provider have no limit.
     Counting costs one write unit for three writes, and nothing for a customer who sends only one or two writes
-    (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit."""
+    (docs/decisions/access-and-limits.md#d75). 0 per minute means no limit."""
     customer_write_burst: int = setting(60, between(10, 10_000))
     """See `customer_writes_per_minute`."""
     unpaid_orders_per_customer: int = setting(0, between(0, 100))
     """How many unpaid orders a customer may have. The check costs half a read unit for each 4 KB of the customer's
-    newest orders. 0: no limit."""
+    newest orders. 0 means no limit."""
     public_cache_seconds: int = setting(10, between(0, 3_600))
     """How long CloudFront and other shared caches keep products, stock, categories, ratings, reviews and best sellers.
     A change may stay invisible for this time."""
@@ -278,14 +279,14 @@ class Stage:
     utilization: int = setting(70, between(20, 90))
     """The target utilization of autoscaling, in percent of the provisioned units."""
     max_read_units: int = setting(0, between(0, 40_000))
-    """With on-demand `billing`: the maximum read or write units per second of the table, and of each index. DynamoDB
-    throttles requests above the limit, so a mistake cannot cost more. 0: no limit."""
+    """With on-demand `billing`, the maximum read or write units per second of the table, and of each index. DynamoDB
+    throttles requests above the limit, so a mistake cannot cost more. 0 means no limit."""
     max_write_units: int = setting(0, between(0, 40_000))
     """See `max_read_units`."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
     warm_read_units: tuple[str, ...] = setting((), named_numbers(CAPACITY_TARGETS, 12_000, 9_999_999, NEW_TABLE))
     """The units per second that the table and each index serve at once, before they scale up, as
-    `table:40000,GSI2:20000`; `*` names the table and each index without an entry. 0 or no entry: not set. A new
+    `table:40000,GSI2:20000`; `*` names the table and each index without an entry. 0 or no entry means not set. A new
     on-demand table serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher
     quota. AWS bills an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects a lower
     value."""
@@ -309,7 +310,7 @@ class Stage:
     """Regions for table replicas. Always rejected (docs/global-table.md)."""
 
     daily_backup_days: int = setting(0, between(0, 365), group="Backups")
-    """How many days AWS Backup keeps the daily backups, and the backups of the first day of a month. 0: no such
+    """How many days AWS Backup keeps the daily backups, and the backups of the first day of a month. 0 means no such
     backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy, and costs two fifths of the
     table's storage (`make cost`). A backup keeps erased personal data until it expires."""
     monthly_backup_days: int = setting(0, between(0, 10 * 365))
@@ -322,7 +323,7 @@ class Stage:
     """The ARN of a vault in another region or account, to which each backup is copied."""
     backup_lock_days: int = setting(0, between(0, 365))
     """For this number of days, only users who may remove the vault's lock can delete a backup. All backups must be kept
-    at least this long. 0: no lock."""
+    at least this long. 0 means no lock."""
 
     sign_in_prefix: str = setting(
         "",
@@ -332,7 +333,7 @@ class Stage:
         group="CloudFront",
     )
     """The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the shop's web
-    page at /page/. Empty: no web page."""
+    page at /page/. Empty means no web page."""
     firewall: bool = setting(False)
     """Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for `web_acl`."""
     web_acl: str = setting(
@@ -353,7 +354,7 @@ class Stage:
         r"[\w-]{32,64}",
         "it must be the id of a version, such as 2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)",
     )
-    """The version id of the secret that CloudFront sends to the API (docs/runbooks/rotate-secrets.md). Empty: the
+    """The version id of the secret that CloudFront sends to the API (docs/runbooks/rotate-secrets.md). Empty means the
     version of the first deploy."""
 
     analytics: bool = setting(False, group="Analytics")
@@ -362,14 +363,16 @@ class Stage:
     """Athena stops a query that reads more than this number of megabytes of the archive. A terabyte costs 5 dollars."""
 
     throw_away: bool = setting(False, group="Protection and single deploys")
-    """The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not for a protected stage."""
+    """The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not allowed for a protected
+    stage."""
     protect: bool
     """The data is kept when the stack is deleted, and is protected from deletion."""
     first_deploy: bool = setting(False)
     """Protections against deletion stay off, so that a failed first deploy can be repeated. `make deploy` sets it for a
     stage that does not exist yet."""
     fail_deploy: bool = setting(False)
-    """The deploy fails at its last resource. `make prove` uses it to check the rollback. Not for a protected stage."""
+    """The deploy fails at its last resource. `make prove` uses it to check the rollback. Not allowed for a protected
+    stage."""
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
         """Return the minimum and the maximum of provisioned units of the table or of one index.

@@ -37,8 +37,8 @@ def _sections() -> Iterator[str]:
     yield _introduction()
     yield "## A month"
     yield """
-The head of each column has the stage, with its default settings, and the orders a day. As many orders are archived as
-are placed. Each type of resource in the template has a line, or a reason why it is free
+The head of each column has the stage, which has its default settings, and the orders a day. As many orders are archived
+as placed. Each type of resource in the template has a line, or a reason why it is free
 ([ops/cost/bill.py](../ops/cost/bill.py)).
 """
     yield _month_table()
@@ -71,9 +71,9 @@ def _introduction() -> str:
     priced = load_prices()
     unverified = ", ".join(f"`{name}`" for name in priced["unverified"]["prices"])
     return f"""
-All amounts are in {priced["currency"]}, with the on-demand list prices of {priced["region"]} of {priced["as_of"]}
-([ops/prices.json](../ops/prices.json): {priced["note"]}), without free tiers, discounts and taxes. Not verified:
-{unverified}. To use the prices of your region, change that file and run `make docs`.
+All amounts are in {priced["currency"]}, with the on-demand list prices of {priced["region"]}, without free tiers,
+discounts and taxes. {priced["note"]} These prices are not verified: {unverified}.
+To use the prices of your region, change [ops/prices.json](../ops/prices.json) and run `make docs`.
 
 `make cost STAGE=prod` prints this bill, also for other settings and orders:
 `ARGS="-c closed_order_days=730 -c tracing=true --orders 5000"`. [Tests](../tests/docs/test_cost.py) measure the usage.
@@ -114,8 +114,8 @@ def _growth() -> str:
     idle = " and ".join(f"{total(bill(month(stage, 0))):.2f} in {stage}" for stage in STAGES)
     grown = ", ".join(f"{total(yearly_growth(month('prod', volume))):,.2f}" for volume in usage.VOLUMES)
     return f"""
-A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever. So after each
-year, a month of prod costs more, in the three columns of prod: {grown}. Ten million orders a day are 116 orders a
+A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever. So each
+year raises the monthly cost of prod, in its three columns by {grown}. Ten million orders a day are 116 orders a
 second on average ([what prod can process](scale.md)).
 
 The largest cost is users: Cognito bills each user who signs in or refreshes a token in a month, by
@@ -163,8 +163,8 @@ def _storage() -> str:
     return f"""
 {markdown.render_table(head, rows)}
 
-Together they cost {sum(costs.values()):.2f}, with point-in-time recovery, which DynamoDB bills for the table without
-its indexes
+Together they cost {sum(costs.values()):.2f} with point-in-time recovery. DynamoDB bills this recovery for the table,
+not for its indexes
 ([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). Some
 items expire before their order is archived, which saves {unlimited - sum(costs.values()):.2f}.
 """
@@ -186,7 +186,7 @@ def _assumptions() -> str:
 
 Not included:
 
-- [Limits of a customer](settings.md#throttles-and-limits). The limit of unpaid orders costs
+- The [limits of a customer](settings.md#throttles-and-limits). The limit of unpaid orders costs
   {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. The limit of
   writes costs {prices["write_million"] / 3:.2f} for a million [counted writes](decisions/access-and-limits.md#d75).
 - Rejected writes of copies that exist already: the local engine does not report their units.

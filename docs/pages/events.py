@@ -69,7 +69,7 @@ dead-letter queue as its target:
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
 - **At least once**: an event may be delivered again. Repeated events have the same `id`.
-- **In no order**: compare the `version` of events about the same item, as numbers: 10 is later than 9. Ignore an event
+- **In any order**: compare the `version` of events about the same item as a number, not as a text. Ignore an event
   if you have seen a higher version of its item.
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
@@ -135,7 +135,7 @@ def event_schema(event: EventContract) -> dict[str, Any]:
         parts["images"] = {
             "type": "array",
             "items": {"type": "object"},
-            "description": "the expired items of a day, as typed DynamoDB JSON; the other fields are the first's",
+            "description": "the expired items of a day, as typed DynamoDB JSON; the other fields are of the first item",
         }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

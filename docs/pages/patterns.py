@@ -18,9 +18,9 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     yield """
 Every access pattern is one `GetItem` or one `Query`. A pattern over shards is one `Query` for each shard, and the
-results are merged in key order. No pattern is a `Scan`. The table shows the key conditions as they are sent. `⋯` stands
-for U+10FFFF, which sorts after all other characters; it ends a range of keys with a common prefix. A space sorts before
-all other characters; it begins a range after the path itself. A range of times includes `since` and excludes `until`.
+results are merged in key order. No pattern is a `Scan`. The table shows the key conditions as they are sent. `⋯` means
+U+10FFFF, which sorts after all other characters and ends a range of keys with a common prefix. A space sorts before all
+other characters and begins a range after the path itself. A range of times includes `since` and excludes `until`.
 
 If all keys are known, such as the keys of a category's ancestors (A8d), one `BatchGetItem` reads up to 100 items.
 The shop requests unprocessed keys again.
@@ -36,7 +36,7 @@ You can run each pattern by hand, and see its request, items and units: [modelli
     yield "## Pages"
     yield """
 A list has a `limit` and a cursor. A cursor contains the sort key of the last item on the page. It is encrypted and
-signed, and valid only for the same caller and query. As long as an answer has a cursor, there are more pages. A page
+signed, and valid only for the same caller and query. If an answer has a cursor, there are more pages. A page
 may have fewer items than its limit, because expired items are skipped and DynamoDB reads at most 1 MB. The next page
 may have another `limit` and other `fields`.
 
@@ -47,11 +47,11 @@ with all its items. `GET /customers/me/orders?fields=status,total` returns the o
 each order. For 100 orders, the answer has 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. For
 an unknown name, the API answers 400 with the list of known names.
 
-- **`fields` saves no units.** DynamoDB charges for the size of the items that it reads, not of its answer.
+- **`fields` saves no units.** DynamoDB charges for the size of the items that it reads, not for the size of its answer.
 - The request to DynamoDB does not change: the shop reads whole items, because it decodes and checks them before it
   answers. A `ProjectionExpression` would make DynamoDB's answer smaller (8 KB instead of 45 KB for these orders), but
-  cost the same 3.5 units. AWS does [not charge](https://aws.amazon.com/dynamodb/pricing/on-demand/) for data that
-  DynamoDB sends within its Region. And the shop would not notice damage in other attributes.
+  cost the same 3.5 units, and the shop would not notice damage in other attributes. AWS does [not
+  charge](https://aws.amazon.com/dynamodb/pricing/on-demand/) for data that DynamoDB sends within its Region.
 - A pattern that always needs few attributes declares a `view` (A15, A16). An index with fewer attributes saves units,
   because its items are smaller.
 - The answer of each selection has its own `ETag`, and its own entry in CloudFront's cache.

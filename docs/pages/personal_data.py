@@ -11,10 +11,10 @@ from functions.model import table as t
 from stacks.stage import STAGES
 
 ERASURES = {
-    "none": "stays: it has ids, amounts and states only",
+    "none": "stays",
     "delete": "deleted",
     "clear": "its personal attributes are removed, also in the archive; those of an order as soon as it is closed",
-    "keep": "stays: the law requires it",
+    "keep": "stays, because the law requires it",
 }
 
 
@@ -44,10 +44,14 @@ other code ([test](../tests/model/test_personal_data.py)).
             for row in personal_data.owned_rows()
         ],
     )
+    yield f"""
+An item that stays has only ids, amounts and states, unless the table gives a reason. An order is archived
+{STAGES["prod"].closed_order_days} days after it is closed ([setting](settings.md)).
+"""
     kept = " and ".join(row.type for row in personal_data.owned_rows() if row.erasure == "keep")
     yield f"""
-Ids are random, and stay after an erasure. Only an {kept} then still connects an id with a name: the item stays in the
-table, also when its order is archived. An export includes it.
+Ids are random, and stay after an erasure. Then only an {kept} still connects an id with a name. It stays in the table
+when its order is archived, and an export includes it.
 """
     yield "## Outside the table"
     yield f"""
@@ -55,18 +59,18 @@ table, also when its order is archived. An export includes it.
   expired activity entries have ids only. Operators can query the archive
   ([analytics](analytics.md#personal-data-and-retention)).
 - The suppression list of SES keeps addresses after a bounce or a complaint, also after an erasure. Staff can delete an
-  entry before the erasure, an administrator of the account later
+  entry before the erasure. Later, only an administrator of the account can
   ([why](decisions/mails.md#d84)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
-- The table's stream keeps the images of changed items for 24 hours, point-in-time recovery keeps old data for 35 days,
-  and backups in prod for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore, staff
-  erase again the customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
+- The table's stream keeps the images of changed items for 24 hours. Point-in-time recovery keeps old data for 35 days.
+  In prod, backups keep it for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore,
+  staff erase again the customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
 - Events, queues, logs, keys and metrics have no personal attributes. The user pool has the user's sign-in: after the
   event `CustomerErased`, the operator of the pool deletes the user.
 """
     yield "## Export and erasure"
     yield """
-A customer, or staff, read all items of the customer with `GET /customers/{customer_id}/export` (`me` is the caller):
+Customers read all their items with `GET /customers/me/export`. Staff use the customer's id instead of `me`:
 
 ```sh
 curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"
@@ -86,7 +90,7 @@ These items have no personal attributes, and no key finds them by customer. So a
 erasure does not change them.
 """
     yield markdown.bullet_list(
-        f"{row.type}" + (f": {row.purpose}" if row.purpose else "") for row in t.ROWS if row.owner == NOBODY
+        f"{row.type}" + (f" ({row.purpose})" if row.purpose else "") for row in t.ROWS if row.owner == NOBODY
     )
 
 
@@ -101,7 +105,7 @@ def _duration(row: Row[Any]) -> str:
     if row.has_ttl and row is not t.EXPIRY_MARKER:
         return describe_expiry(row)
     if place is not None and place.found_by == "order_id" and row not in (t.ARCHIVED_ORDER, t.KEPT_EVENT):
-        return f"{STAGES['prod'].closed_order_days} days after the order is closed (a setting), then in the archive"
+        return "until archived, then in the archive"
     return "until the erasure" if row.erasure == "delete" else "without limit"
 
 

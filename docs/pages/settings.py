@@ -124,9 +124,9 @@ not even those of API Gateway, such as 429.
 """
     yield "## A firewall"
     yield """
-An HTTP API cannot have a web ACL, but CloudFront can, in us-east-1 only. With `web_acl`, the stack puts CloudFront and
+An HTTP API cannot have a web ACL. CloudFront can, only in us-east-1. With `web_acl`, the stack puts CloudFront and
 the web ACL in front of the API. CloudFront sends a secret with each request, and the API answers 403 without it. If
-the shop is not open yet, run the command of step 3 in place of step 2.
+the shop is not open yet, skip step 2.
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
@@ -199,8 +199,8 @@ An administrator of the shop's account can delete the backups in the vault of th
 """
     yield "## Measurements"
     yield """
-With `snap_start`, a cold start of the API skips the [imports](performance.md#cold-start). No snapshot contains a secret
-([reasons](decisions/cost-and-scale.md#d80)). We did not measure it on AWS: compare `Init Duration` with
+With `snap_start`, a cold start of the API skips the [imports](performance.md#cold-start). A snapshot has no secret
+([reasons](decisions/cost-and-scale.md#d80)). We did not measure this on AWS: compare `Init Duration` with
 `Restore Duration` in the log before you keep it.
 """
 

@@ -55,7 +55,7 @@ WRITE_LIMIT = Row(
     "LIMIT#{customer_id} / WRITES",
     kind="marker",
     owner=NOBODY,
-    purpose="an id and a time: it limits the rate of a customer's writes, and expires within minutes",
+    purpose="it has only an id and a time, limits the rate of a customer's writes, and expires within minutes",
 )
 # COMPANY sorts before CUSTOMER, so a query returns the company before its members.
 COMPANY = Row(
@@ -116,7 +116,7 @@ DELETED_REVIEW = Row(
     replaces=REVIEW,
     written_by="api, customer_erasure",
     owner=NOBODY,
-    purpose="ids only: it orders the changes of a review",
+    purpose="it has only ids, which order the changes of a review",
 )
 FOLLOW = Row(
     e.Follow,
@@ -192,7 +192,7 @@ PAYMENT_CLAIM = Row(
     "PAYMENT#{payment_id} / CLAIM",
     kind="marker",
     owner=NOBODY,
-    purpose="ids only: no other order can count the money of the payment",
+    purpose="it has only ids, so that no other order can count the money of the payment",
 )
 KEPT_EVENT = Row(
     e.KeptEvent,
@@ -267,7 +267,7 @@ COMMAND = Row(
     "COMMAND#{caller}#{key} / {command}",
     kind="marker",
     owner=NOBODY,
-    purpose="ids only: a repeated request gets the same result",
+    purpose="it has only ids, so that a repeated request gets the same result",
 )
 REACTION_PROGRESS = Row(
     e.ReactionProgress,
@@ -310,7 +310,7 @@ SALE = Row(
     unique_fields=("product_id", "placed_at", "order_id"),
     written_by="copies_reader",
     owner=NOBODY,
-    purpose="ids only: to list the sales of a product",
+    purpose="it has only ids, to list the sales of a product",
 )
 ORDER_NUMBER = Row(
     e.OrderNumber,
@@ -319,7 +319,7 @@ ORDER_NUMBER = Row(
     unique_fields=("order_id",),
     written_by="copies_reader",
     owner=NOBODY,
-    purpose="ids only: to find an order by its number",
+    purpose="it has only ids, to find an order by its number",
 )
 ACTIVITY = Row(
     e.Activity,

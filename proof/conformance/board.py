@@ -36,8 +36,8 @@ def render() -> str:
 def _parts() -> Iterator[str]:
     yield f"""
 The product and the local shop rely on facts about AWS. Each fact is a probe: one sentence, the page of AWS's
-documentation, and data that a runner plays. There are {len(PROBES)} probes. An asterisk marks the
-{sum(not one.confirmed for one in PROBES)} facts that the documentation does not confirm."""
+documentation, and data that a runner plays (sends to a system). There are {len(PROBES)} probes. An asterisk marks
+the {sum(not one.confirmed for one in PROBES)} facts that the documentation does not confirm."""
     yield """
 - **model**: the model of event source mappings (`local/event_source_mappings`), with a virtual clock.
 - **laptop**: the services of the local shop: its own stream pollers, the local DynamoDB engine, and ministack.
@@ -47,23 +47,25 @@ documentation, and data that a runner plays. There are {len(PROBES)} probes. An 
 
 `python -m proof.conformance` plays the probes with a runner (see `--help`). The option `--record` stores the results
 and updates this page. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs
-from the recorded result. `make test` plays the quick probes, `make laptop` all probes on the laptop.
+from the recorded result. `make test` plays the quick probes, and `make laptop` plays all probes on the laptop.
 
-`yes`: the system behaves as the probe says. **no**: the system differs, as the section Differences describes. `-`: the
-runner cannot play the probe, or an error stopped the probe.
+`yes` means that the system behaves as the probe says, and **no** that it differs, as the section Differences describes.
+`-` means that the runner cannot play the probe, or that an error stopped the probe. A runner without recorded results
+has no column.
 """
     recorded = results.load()
     rows = [_summary(title, recorded.get(runner, {})) for runner, title in COLUMNS.items()]
     yield markdown.render_table(("runner", "versions", "yes", "no"), rows)
     for kind, title in KINDS.items():
         yield f"## {title}"
-        rows = [_row(probe, recorded) for probe in PROBES if isinstance(probe, kind)]
-        yield markdown.render_table(("probe", "fact", *COLUMNS.values()), rows)
+        shown = [runner for runner in COLUMNS if runner in recorded]
+        rows = [_row(probe, shown, recorded) for probe in PROBES if isinstance(probe, kind)]
+        yield markdown.render_table(("probe", "fact", *(COLUMNS[runner] for runner in shown)), rows)
     yield "## Differences"
     yield from _differences(recorded)
     yield "## Open questions\n\nOnly a real account can answer these:"
     yield markdown.bullet_list(
-        f"`{one.name}`: Expected: {_escape(one.says)} {_escape(one.open_question)}"
+        f"`{one.name}`. We expect: {_escape(one.says)} {_escape(one.open_question)}"
         for one in PROBES
         if one.open_question
     )
@@ -76,15 +78,13 @@ def _summary(title: str, of_runner: dict[str, Any]) -> Sequence[str]:
     return (title, versions or "-", str(found.count(results.OK)), str(different))
 
 
-def _row(probe: Probe, recorded: dict[str, Any]) -> Sequence[str]:
+def _row(probe: Probe, runners: Sequence[str], recorded: dict[str, Any]) -> Sequence[str]:
     fact = f"[{_escape(probe.says)}]({probe.source}){'' if probe.confirmed else ' *'}"
-    return (f"`{probe.name}`", fact, *(_cell(probe, runner, recorded) for runner in COLUMNS))
+    return (f"`{probe.name}`", fact, *(_cell(recorded[runner], probe.name) for runner in runners))
 
 
-def _cell(probe: Probe, runner: str, recorded: dict[str, Any]) -> str:
-    result = recorded.get(runner, {}).get("results", {}).get(probe.name, "")
-    if runner == "aws" and not result:
-        return "not yet run"
+def _cell(of_runner: dict[str, Any], name: str) -> str:
+    result = of_runner["results"].get(name, "")
     return "yes" if result == results.OK else "**no**" if result.startswith(results.DIFFERS) else "-"
 
 
@@ -95,9 +95,9 @@ def _differences(recorded: dict[str, Any]) -> Iterator[str]:
         if different:
             actor = title if title in ("moto", "AWS") else f"The {title}"
             yield f"### {title}"
-            yield f"To play one of these probes: `python -m proof.conformance --{runner} NAME`."
+            yield f"`python -m proof.conformance --{runner} NAME` plays one of these probes."
             yield markdown.bullet_list(
-                f"`{probe.name}`: {_promise(probe)} {describe(probe)} "
+                f"`{probe.name}`. {_promise(probe)} {describe(probe)} "
                 + _escape(describe_result(probe, actor, found[probe.name].removeprefix(results.DIFFERS)))
                 for probe in different
             )
@@ -105,7 +105,8 @@ def _differences(recorded: dict[str, Any]) -> Iterator[str]:
 
 def _promise(probe: Probe) -> str:
     page = f"[AWS's documentation]({probe.source})"
-    return f"{f'{page} says' if probe.confirmed else f'Expected, but not confirmed by {page}'}: {_escape(probe.says)}"
+    lead = f"{page} says" if probe.confirmed else f"We expect this, but {page} does not say it"
+    return f"{lead}: {_escape(probe.says)}"
 
 
 def describe(probe: Probe) -> str:

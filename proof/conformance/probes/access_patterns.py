@@ -23,10 +23,11 @@ def _get(pattern: str, description: str) -> PatternProbe:
 
 def _query(pattern: str, description: str, *, partitions: int = 1, consistent: bool = False) -> PatternProbe:
     how, units = ("a consistent", 1.0) if consistent else ("an eventually consistent", 0.5)
+    cost = "1 read unit" if consistent else "0.5 read units"
     where = "" if partitions == 1 else f" in each of {partitions} partitions"
     return PatternProbe(
         name=f"pattern_{pattern.lower()}",
-        says=f"{pattern} ({description}) is {how} Query request{where}, of {units:g} read units each.",
+        says=f"{pattern} ({description}) is {how} Query request of {cost}{where}.",
         source=sources.UNITS,
         pattern=pattern,
         operation="Query",
