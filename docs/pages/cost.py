@@ -37,8 +37,8 @@ def _sections() -> Iterator[str]:
     yield _introduction()
     yield "## A month"
     yield """
-The head of each column has the stage, which has its default settings, and the orders a day. As many orders are archived
-as placed. Each type of resource in the template has a line, or a reason why it is free
+The head of each column names the stage, with its default settings, and the orders a day. As many orders are archived as
+placed. Each type of resource in the template has a line, or a reason why it is free
 ([ops/cost/bill.py](../ops/cost/bill.py)).
 """
     yield _month_table()
@@ -173,8 +173,8 @@ items expire before their order is archived, which saves {unlimited - sum(costs.
 def _assumptions() -> str:
     prices = load_prices()["table_classes"]["STANDARD"]
     return f"""
-- For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times in all, each time for half a unit,
-  and {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
+- Each order causes {usage.VIEWS_PER_ORDER} reads of products, baskets and orders, for half a unit each, and
+  {usage.USERS_PER_ORDER} sign-in. An answer has {usage.ANSWER_BYTES:,} bytes.
 - An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, and writes {usage.LOG_BYTES:,} bytes of logs. CloudWatch
   compresses stored logs, but the bill counts their full size. Each step has its own batches; in high traffic, orders
   share batches.
@@ -182,7 +182,7 @@ def _assumptions() -> str:
   minute, even if it is empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
 - With `tracing`, all functions together trace one request a second and {usage.TRACED_SHARE:.0%} of all others.
-- With provisioned billing, the load is the same at all times.
+- Provisioned billing assumes the same load at all times.
 
 Not included:
 

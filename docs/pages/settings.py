@@ -64,9 +64,9 @@ For one command (`synth`, `check-deploy`, `deploy`, `cost`), `-c NAME=VALUE` ove
 An invalid value or an unknown setting is rejected; the error names the file and the setting.
 
 **Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. For free shipping, set
-`shipping = ["EUR:0"]`; for no tax, `tax_rate = 0`. Before the deploy, SES must have verified the domain of `sender`
-([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated pages use
-it instead of your files (`-c stages=docs/stages`).
+`shipping = ["EUR:0"]`. Without a tax, set `tax_rate = 0`. Before the deploy, SES must have verified the domain of
+`sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated
+pages use it instead of your files (`-c stages=docs/stages`).
 
 To add a stage, write a file such as `stages/staging.toml` with `defaults_of = "prod"` or `defaults_of = "dev"`. The new
 stage takes all other settings, and `protect`, from that stage. `make deploy STAGE=staging` creates its stack,
@@ -124,7 +124,7 @@ not even those of API Gateway, such as 429.
 """
     yield "## A firewall"
     yield """
-An HTTP API cannot have a web ACL. CloudFront can, only in us-east-1. With `web_acl`, the stack puts CloudFront and
+An HTTP API cannot have a web ACL. CloudFront can have one, in us-east-1. With `web_acl`, the stack puts CloudFront and
 the web ACL in front of the API. CloudFront sends a secret with each request, and the API answers 403 without it. If
 the shop is not open yet, skip step 2.
 
@@ -185,8 +185,9 @@ A stage sets these things in its account:
     yield """
 An administrator of the shop's account can delete the backups in the vault of the stack.
 
-- `backup_lock_days` locks the vault in governance mode: only users with `backup:DeleteBackupVaultLockConfiguration` can
-  delete a backup that is younger. Deny this action to everyone in a policy of the organization. The stack
+- `backup_lock_days` locks the vault in governance mode. During these days, only users with
+  `backup:DeleteBackupVaultLockConfiguration` can delete a backup. Deny this action to everyone in a policy of the
+  organization. The stack
   does not use the compliance mode, because nobody, not even AWS, can remove such a lock: if the number is wrong, you
   pay until the lock ends ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
 - `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no

@@ -116,7 +116,7 @@ DELETED_REVIEW = Row(
     replaces=REVIEW,
     written_by="api, customer_erasure",
     owner=NOBODY,
-    purpose="it has only ids, which order the changes of a review",
+    purpose="it has only ids, to sort the changes of a review",
 )
 FOLLOW = Row(
     e.Follow,

@@ -4,7 +4,8 @@ The order is placed, paid, invoiced, sent, delivered and archived. Real stream r
 workers. Another order of the same products was paid before, so the totals of the products exist.
 
 The floor (`minimum_units`) is a lower bound: it writes each copy, index entry and mail of our key table once, and reads
-nothing to detect a repetition. Two changes of the design would lower the floor. The second row includes both changes:
+nothing to detect a repetition. Two changes of the design would lower the floor. The row "deleted at ttl" includes the
+first change, and the next row includes both:
 
 - DynamoDB could delete an order's items at their `ttl`, for free. But if it deleted an item before the archive had a
   copy of the item, the item would be lost. So our archive deletes the items itself.
