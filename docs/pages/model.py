@@ -139,8 +139,8 @@ diagram, and `--workbench FILE` exports them for NoSQL Workbench ([how](modellin
 """
     yield "## How to read it"
     yield """
-The kind of each type is in parentheses ([meaning](table.md)). A **part** is stored inside an item. `PK`: a field of the
-item's key. `FK`: the id of another item. `?`: may be missing.
+The kind of each type is in parentheses ([meaning](table.md)). A **part** is stored inside an item. `PK` marks a field
+of the item's key, `FK` marks the id of another item, and `?` marks a field that may be missing.
 """
     yield (__doc__ or "").partition("\n\n")[2]
     yield "## Ownership"

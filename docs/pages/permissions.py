@@ -18,15 +18,15 @@ def render_page(template: Mapping[str, Any]) -> str:
 
 def _sections(resources: Mapping[str, Resource]) -> Iterator[str]:
     yield """
-[A test](../tests/stacks/test_permissions.py) compares this page with the template. If this page changes, permissions
-change: review them.
+[A test](../tests/stacks/test_permissions.py) compares this page with the template. A change of this page is
+a change of permissions: review it.
 """
     yield "## Permissions of the functions and of operators"
     yield markdown.render_table(("role of", "actions", "resource"), _role_rows(resources))
     yield "## Who may assume a role or invoke a function"
     yield markdown.render_table(("of", "principal", "condition"), [*_trust_rows(resources), *_caller_rows(resources)])
     yield "## Resource policies of queues, topics, buckets, secrets and the key"
-    yield "An Allow also applies to principals without a permission above, and a Deny to principals with one above."
+    yield "An Allow also permits principals that have no permission above. A Deny also stops principals that have one."
     yield markdown.render_table(("resource", "effect", "principal", "actions", "condition"), _policy_rows(resources))
 
 

@@ -111,7 +111,7 @@ REACTIONS = (
         "product_alert",
         event_names=MAIL_KINDS[PRODUCT_ALERTS],
         effect="sends a mail to each follower of a product that is back in stock or costs less, page by page",
-        idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
+        idempotent_by="the product's Campaign item, and a Notification item that is claimed before each mail",
         function="product_alert_worker",
         batch_size=1,  # one message takes long, because the Lambda sends a mail to each of many followers
         concurrency=2,  # the lowest value that AWS allows, as for order_notification
@@ -121,7 +121,7 @@ REACTIONS = (
         "refund",
         event_names=("RefundRequested",),
         effect="refunds money through the payment provider, or credits it to a credit account",
-        idempotent_by="provider: the refund's id as idempotency key; credit account: the refund's state",
+        idempotent_by="at the provider, the refund's id as idempotency key; for a credit account, the refund's state",
         function="refund_worker",
     ),
     Reaction(
@@ -136,7 +136,7 @@ REACTIONS = (
         "archive",
         event_names=("OrderExpired", "ActivityExpired"),
         effect="writes an object to the archive bucket; an order leaves only a small item in the table",
-        idempotent_by="object keys derived from the content and conditional writes; the order's state",
+        idempotent_by="the object's key, which follows from its content, a conditional write, and the order's state",
         function="archive_worker",
         batch_window_seconds=5,
         batch_size=100,
