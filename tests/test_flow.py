@@ -23,6 +23,7 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.invoices import get_invoice_of_order
+from functions.shop.lists import ListRequest
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from proof.support.actors import get_stock
 
@@ -31,7 +32,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     harness.open_shop(available=10)
     order_id = harness.place_order(mug=2, pot=1)
     harness.process_all()
-    (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
+    (summary,) = orders.list_orders_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
     assert (summary.status, summary.total, summary.items) == ("PENDING", 3 * 1250, 3)
 
     assert harness.pay_order(order_id) == "CAPTURED"
@@ -62,7 +63,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     kept = [image for image in before if image["type"]["S"] != "ExpiryMarker"]  # its deletion started the archiving
     assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
-    (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
+    (summary,) = orders.list_orders_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
     assert (summary.archived, summary.status) == (True, "DELIVERED")
     assert [part.available for part in get_stock(harness.shop, "mug")] == [8]
 

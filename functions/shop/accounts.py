@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
 from functions.model.entities import Account, Entry, EntryReason
 from functions.model.errors import AlreadyExists, InsufficientFunds, InvalidInput, NotFound, SelfTransfer, WrongCurrency
@@ -19,6 +18,7 @@ from functions.model.money import MAX_MINOR_UNITS, Currency
 from functions.model.patterns import ACCOUNT_BY_ID, ACCOUNTS_OF_CUSTOMER, CUSTOMER_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.model.table import ACCOUNT, CUSTOMER, ENTRY
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -321,25 +321,21 @@ def get_gift_card(shop: ShopContext, code: str) -> Account:
     return get_spendable_account(shop, gift_card_source(shop, code), "")
 
 
-def list_accounts_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None
-) -> QueryPage[Account]:
+def list_accounts_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Account]:
     """Return a customer's store credit accounts, one per currency (access pattern A27c).
 
     The read is eventually consistent, so a new account may be missing for a moment. Raises NotFound if the caller may
     not see the customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, ACCOUNTS_OF_CUSTOMER, customer_id=customer_id)
 
 
-def list_entries_of_account(
-    shop: ShopContext, caller: Caller, account_id: str, limit: int, after: str | None
-) -> QueryPage[Entry]:
+def list_entries_of_account(shop: ShopContext, request: ListRequest, account_id: str) -> ListPage[Entry]:
     """Return the ledger entries of an account, newest first (access pattern A27b).
 
     Only the account's owner and staff may see the entries. Raises NotFound if the account does not exist or belongs to
     another customer.
     """
-    get_account(shop, caller, account_id)
-    return shop.table.query(ENTRIES_OF_ACCOUNT, account_id=account_id, limit=limit, after=after)
+    get_account(shop, request.caller, account_id)
+    return read_page(shop, request, ENTRIES_OF_ACCOUNT, account_id=account_id)

@@ -6,12 +6,12 @@ table has no item for it.
 
 from dataclasses import replace
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, check_exists, delete, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
 from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES, PRODUCTS_OF_CATEGORY
 from functions.model.table import CATEGORY
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
@@ -102,17 +102,17 @@ def list_ancestors(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG)
 
 
 def list_children(
-    shop: ShopContext, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
-) -> QueryPage[Category]:
+    shop: ShopContext, request: ListRequest, path: str, catalog: str = DEFAULT_CATALOG
+) -> ListPage[Category]:
     """Return the direct children of a path, sorted by path (access pattern A8b). Anyone may call it.
 
     Returns an empty page of results if the path does not exist.
     """
-    return shop.table.query(CHILD_CATEGORIES, catalog=catalog, parent=path, limit=limit, after=after)
+    return read_page(shop, request, CHILD_CATEGORIES, catalog=catalog, parent=path)
 
 
 def list_descendants(
-    shop: ShopContext, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
-) -> QueryPage[Category]:
+    shop: ShopContext, request: ListRequest, path: str, catalog: str = DEFAULT_CATALOG
+) -> ListPage[Category]:
     """Return all categories below a path, each before its own children (access pattern A8c). Anyone may call it."""
-    return shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=limit, after=after)
+    return read_page(shop, request, DESCENDANT_CATEGORIES, catalog=catalog, path=path)

@@ -6,13 +6,13 @@ A customer is a member of at most one company. A customer whose data was erased 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum, delete, put_if_absent, update
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
@@ -40,10 +40,10 @@ def rename_company(shop: ShopContext, caller: Caller, company_id: str, name: str
     return retry_on_conflict(shop, attempt)
 
 
-def list_companies(shop: ShopContext, caller: Caller, limit: int, after: str | None) -> QueryPage[Company]:
+def list_companies(shop: ShopContext, request: ListRequest) -> ListPage[Company]:
     """Return all companies, sorted by id (access pattern A6c). Only staff may call it. Raises NotAllowed."""
-    caller.require_group("staff")
-    return shop.table.query(COMPANIES, limit=limit, after=after)
+    request.caller.require_group("staff")
+    return read_page(shop, request, COMPANIES)
 
 
 def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
@@ -126,33 +126,33 @@ def _change_member_count(company_id: str, difference: int, missing: Exception) -
 class CompanyWithMembers:
     """One page of the list of a company's members, sorted by customer id.
 
-    `company`: the company itself on the first page, None on later pages. `after`: the cursor of the next page, or None
+    `company`: the company itself on the first page, None on later pages. `cursor`: the cursor of the next page, or None
     if there are no more members.
     """
 
     company: Company | None
     members: tuple[Customer, ...]
-    after: str | None
+    cursor: str | None
 
 
-def get_company_with_members(
-    shop: ShopContext, caller: Caller, company_id: str, limit: int, after: str | None
-) -> CompanyWithMembers:
+def get_company_with_members(shop: ShopContext, request: ListRequest, company_id: str) -> CompanyWithMembers:
     """Return a company and a page of its members in one query (access pattern A6).
 
-    Raises NotFound if the company does not exist, or if the caller is neither a member nor staff. `limit`: the maximum
-    number of members of the page. The index is eventually consistent. So a customer who has just joined may be missing,
-    and a customer who has just left may still appear.
+    Raises NotFound if the company does not exist, or if the caller is neither a member nor staff. The request's limit
+    is the maximum number of members of the page. The index is eventually consistent. So a customer who has just joined
+    may be missing, and a customer who has just left may still appear.
     """
-    if not (caller.is_staff or _is_member(shop, caller, company_id)):
+    if not (request.caller.is_staff or _is_member(shop, request.caller, company_id)):
         raise NotFound("company")
     # The company is the first item of the first page, in addition to the members.
-    page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit + (after is None), after=after)
+    is_first = request.cursor is None
+    one_more = replace(request, limit=request.limit + is_first)
+    page = read_page(shop, one_more, COMPANY_WITH_MEMBERS, company_id=company_id)
     company = next((item for item in page.items if isinstance(item, Company)), None)
-    if company is None and after is None:
+    if company is None and is_first:
         company = _get_company(shop, company_id)  # the index may not contain a new company yet, but the table does
-        page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit)
-    return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
+        page = read_page(shop, request, COMPANY_WITH_MEMBERS, company_id=company_id)
+    return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.cursor)
 
 
 def _is_member(shop: ShopContext, caller: Caller, company_id: str) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Account, Order, Payment
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency
@@ -12,6 +11,7 @@ from functions.model.states import apply_order_command
 from functions.model.table import PAYMENT
 from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_account, require_positive
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import apply_payment, get_order, require_unarchived, save_order
 from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
 from functions.shop.shop import Caller, ShopContext
@@ -101,9 +101,7 @@ def _build_payment(shop: ShopContext, order: Order, account: Account, amount: in
     )
 
 
-def list_payments_of_order(
-    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
-) -> QueryPage[Payment]:
+def list_payments_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Payment]:
     """Return all payments of an order, also the failed payments, sorted by payment id.
 
     Only the order's customer and staff may read the payments. Staff also see payments that arrived after the order was
@@ -111,6 +109,6 @@ def list_payments_of_order(
     exist or belongs to another customer, and WrongState if the order is archived, because its payments are archived
     too.
     """
-    if "staff" not in caller.groups:
-        require_unarchived(get_order(shop, caller, order_id), "show its payments")
-    return shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id, limit=limit, after=after)
+    if "staff" not in request.caller.groups:
+        require_unarchived(get_order(shop, request.caller, order_id), "show its payments")
+    return read_page(shop, request, PAYMENTS_OF_ORDER, order_id=order_id)

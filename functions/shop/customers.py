@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import (
     ConditionFailed,
     Write,
@@ -26,8 +25,10 @@ from functions.model.patterns import (
     CUSTOMER_SETTINGS,
     CUSTOMER_SETTINGS_BY_NAME,
     CUSTOMERS,
+    ORDERS_OF_CUSTOMER,
 )
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
+from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
@@ -151,15 +152,13 @@ def get_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Custome
     return found
 
 
-def list_customers(
-    shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[Customer]:
-    """Return the customers who registered from `since` until just before `until`, newest first (access pattern A2b).
+def list_customers(shop: ShopContext, request: ListRequest) -> ListPage[Customer]:
+    """Return the customers who registered in the time range, newest first (access pattern A2b).
 
     Erased customers are not listed. Only staff may call it. The index is eventually consistent. Raises NotAllowed.
     """
-    caller.require_group("staff")
-    return shop.table.query(CUSTOMERS, since=since, until=until, limit=limit, after=after)
+    request.caller.require_group("staff")
+    return read_page(shop, request, CUSTOMERS)
 
 
 def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Customer:
@@ -187,23 +186,23 @@ def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Cust
 class CustomerOverview:
     """A customer with their settings and newest orders.
 
-    `after`: the cursor of the page with older orders, or None if there are none.
+    `cursor`: the cursor of the page with older orders in the list of the customer's orders, or None if there are none.
     """
 
     customer: Customer
     settings: tuple[Settings, ...]
     orders: tuple[OrderSummary, ...]
-    after: str | None
+    cursor: str | None
 
 
-def get_customer_overview(shop: ShopContext, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
+def get_customer_overview(shop: ShopContext, request: ListRequest, customer_id: str) -> CustomerOverview:
     """Return a customer with settings and newest orders in one query (access pattern A3).
 
-    `limit`: the maximum number of items. The profile and each group of settings count as one item, and come before the
-    orders. Raises NotFound if the customer does not exist or the caller may not see the customer.
+    The request's limit is the maximum number of items. The profile and each group of settings count as one item, and
+    come before the orders. Raises NotFound if the customer does not exist or the caller may not see the customer.
     """
-    caller.require_access(customer_id)
-    page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=limit)
+    request.caller.require_access(customer_id)
+    page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=request.limit)
     profile = [item for item in page.items if isinstance(item, Customer)]
     if not profile:
         raise NotFound("customer")
@@ -211,7 +210,7 @@ def get_customer_overview(shop: ShopContext, caller: Caller, customer_id: str, l
         profile[0],
         tuple(item for item in page.items if isinstance(item, Settings)),
         tuple(item for item in page.items if isinstance(item, OrderSummary)),
-        page.after,
+        PagedQuery(shop, request, ORDERS_OF_CUSTOMER, {"customer_id": customer_id}).seal(page.after),
     )
 
 

@@ -28,7 +28,8 @@ from functions.model.patterns import (
 )
 from functions.model.personal_data import LISTS, build_owner_query, find_place, owned_rows, rows_by_profile
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.lists import ListPage, ListRequest, PagedQuery
+from functions.shop.shop import ShopContext
 
 MAX_PAGE_BYTES = 1_000_000
 """A page ends when its items have this many bytes of JSON. Its last query can add 1 MB of DynamoDB's JSON to them."""
@@ -67,25 +68,27 @@ class ExportedItem:
 
 
 def export_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, read_archive: ReadArchive
-) -> QueryPage[ExportedItem]:
-    """Return a page of all items that belong to a customer. A page may have a few more items than `limit`.
+    shop: ShopContext, request: ListRequest, customer_id: str, read_archive: ReadArchive
+) -> ListPage[ExportedItem]:
+    """Return a page of all items that belong to a customer. A page may have a few more items than its limit.
 
-    The last page has no `after`. Any other page can be short. An item that changes during the export is exported once,
+    The last page has no `cursor`. Any other page can be short. An item that changes during the export is exported once,
     before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy while an order of
     the customer is being archived.
     """
-    caller.require_access(customer_id)
+    request.caller.require_access(customer_id)
+    paged = PagedQuery(shop, request, CUSTOMER_ITEM_COLLECTION, {"customer_id": customer_id})
+    after = paged.after
     position: Position | None = Position(*json.loads(after)) if after else Position()
     items: list[ExportedItem] = []
     size = requests = 0
-    while position and len(items) < limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:
-        found, position = _read(shop, customer_id, position, limit - len(items), read_archive)
+    while position and len(items) < request.limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:
+        found, position = _read(shop, customer_id, position, request.limit - len(items), read_archive)
         exported = [ExportedItem(type(item).__name__, to_json(asdict(item))) for item in found]
         size += sum(len(json.dumps(item.data)) for item in exported)
         items += exported
         requests += 1
-    return QueryPage(tuple(items), position.to_text() if position else None)
+    return paged.page(items, position.to_text() if position else None)
 
 
 def to_json(value: Any) -> Any:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, add_with_minimum, put_if_absent, update
 from functions.model import pricing
 from functions.model.entities import Discount, Discounted, Order, RedemptionPool, hash_to_bucket
@@ -20,6 +19,7 @@ from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput
 from functions.model.money import Currency, format_amount
 from functions.model.patterns import DISCOUNT_BY_CODE, DISCOUNTS, REDEMPTION_POOL_BY_CODE
 from functions.model.table import DISCOUNT, REDEMPTION_POOL
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_PARTS = 20
@@ -126,10 +126,10 @@ def end_discount(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
     return _get_usage(shop, retry_on_conflict(shop, attempt))
 
 
-def list_discounts(shop: ShopContext, caller: Caller, limit: int, after: str | None) -> QueryPage[Discount]:
+def list_discounts(shop: ShopContext, request: ListRequest) -> ListPage[Discount]:
     """Return all discount codes, sorted by code (access pattern A22b). Only staff may call it. Raises NotAllowed."""
-    caller.require_group("staff")
-    return shop.table.query(DISCOUNTS, limit=limit, after=after)
+    request.caller.require_group("staff")
+    return read_page(shop, request, DISCOUNTS)
 
 
 def get_discount_usage(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:

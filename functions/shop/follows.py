@@ -4,12 +4,12 @@ Each follow is one item: one customer follows one product. The same items answer
 customer follows, and the followers of a product.
 """
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import delete, put_if_absent
 from functions.model.entities import Customer, Follow, Product
 from functions.model.errors import NotFound, NotRegistered
 from functions.model.patterns import FOLLOWERS_OF_PRODUCT, FOLLOWS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, FOLLOW, PRODUCT
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
@@ -54,23 +54,19 @@ def unfollow_product(shop: ShopContext, caller: Caller, product_id: str) -> None
     retry_on_conflict(shop, attempt)
 
 
-def list_follows_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None
-) -> QueryPage[Follow]:
+def list_follows_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Follow]:
     """Return a customer's follows, sorted by product id (access pattern A10).
 
     Raises NotFound if the caller may not see the customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(FOLLOWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, FOLLOWS_OF_CUSTOMER, customer_id=customer_id)
 
 
-def list_followers_of_product(
-    shop: ShopContext, caller: Caller, product_id: str, limit: int, after: str | None
-) -> QueryPage[Follow]:
+def list_followers_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[Follow]:
     """Return a product's followers, sorted by customer id (access pattern A10b). Only staff may call it.
 
     The read is eventually consistent, so a new follower may be missing for a moment. Raises NotAllowed.
     """
-    caller.require_group("staff")
-    return shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)
+    request.caller.require_group("staff")
+    return read_page(shop, request, FOLLOWERS_OF_PRODUCT, product_id=product_id)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from functions.dynamodb.errors import Permanent, TableBusy, WriteImpossible
 from functions.dynamodb.keys import Instant, InvalidKeyValue
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import Import, ImportLines, ImportPart, Product, Rejected
 from functions.model.errors import InvalidInput, NotFound, UnknownCategory
@@ -24,6 +23,7 @@ from functions.model.patterns import IMPORT_LINES_BY_PART, IMPORT_PART_BY_NUMBER
 from functions.model.retention import IMPORT_DAYS
 from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, PagedQuery
 from functions.shop.products import add_stock, check_backorder_parts, check_category, create_stock
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.stock_parts import spread_stock, with_part_count
@@ -315,20 +315,20 @@ def get_import_progress(shop: ShopContext, caller: Caller, import_id: str) -> Im
     )
 
 
-def list_rejected_lines(
-    shop: ShopContext, caller: Caller, import_id: str, limit: int, after: str | None
-) -> QueryPage[Rejected]:
+def list_rejected_lines(shop: ShopContext, request: ListRequest, import_id: str) -> ListPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    `after`: the number of the last line on the previous page, as text, or None for the first page. Each call reads all
-    import parts of the file (at most 40). Only staff may call this. Raises NotFound, NotAllowed.
+    The cursor contains the number of the last line on the previous page. Each call reads all import parts of the file
+    (at most 40). Only staff may call this. Raises NotFound, NotAllowed.
     """
-    _, parts = _get_import_with_parts(shop, caller, import_id)
-    last_line_shown = int(after or 0)
+    _, parts = _get_import_with_parts(shop, request.caller, import_id)
+    paged = PagedQuery(shop, request, IMPORT_WITH_PARTS, {"import_id": import_id})
+    last_line_shown = int(paged.after or 0)
     found = sorted(
         (one for part in parts for one in part.rejected if one.line > last_line_shown), key=lambda one: one.line
     )
-    return QueryPage(tuple(found[:limit]), str(found[limit - 1].line) if len(found) > limit else None)
+    limit = request.limit
+    return paged.page(found[:limit], str(found[limit - 1].line) if len(found) > limit else None)
 
 
 def _get_import_with_parts(shop: ShopContext, caller: Caller, import_id: str) -> tuple[Import, list[ImportPart]]:

@@ -7,7 +7,6 @@ import hmac
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, conflict_if_busy, put_if_absent, update
 from functions.model.entities import (
     Invoice,
@@ -21,6 +20,7 @@ from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
 from functions.model.pricing import included_tax
 from functions.model.table import INVOICE_SERIES
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import get_order_owner
 from functions.shop.shop import Caller, ShopContext
 
@@ -111,17 +111,13 @@ def _get_invoice(shop: ShopContext, invoice_id: str) -> Invoice:
     return found[0]
 
 
-def list_invoices_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[Invoice]:
-    """Return a customer's invoices issued from `since` until just before `until`, newest first (access pattern A20).
+def list_invoices_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Invoice]:
+    """Return a customer's invoices issued in the time range, newest first (access pattern A20).
 
     Raises NotFound if the caller may not see the customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(
-        INVOICES_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
-    )
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, INVOICES_OF_CUSTOMER, customer_id=customer_id)
 
 
 # links to the printable page of an invoice ----------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, 
 from functions.model.retries import ClaimHeld
 from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
+from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import ShopContext
 
 
 @dataclass(frozen=True)
@@ -240,29 +241,25 @@ def mark_sent(shop: ShopContext, notification: Notification, message_id: str) ->
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
 
-def list_notifications_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
-) -> QueryPage[Notification]:
+def list_notifications_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Notification]:
     """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
 
-    `since` (included), `until` (excluded): the time range of the events that the mails report. Raises NotFound if the
-    caller may not see the customer.
+    The time range is the time of the events that the mails report. Raises NotFound if the caller may not see the
+    customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(
-        NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
-    )
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id)
 
 
-def list_notifications_of_order(
-    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
-) -> QueryPage[Notification]:
+def list_notifications_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Notification]:
     """Return the mails about an order, sent or being sent, newest first (access pattern A25b).
 
     Raises NotFound if the order does not exist or the caller may not see the order.
     """
-    order = get_order_owner(shop, caller, order_id)
-    return query_notifications_of_order(shop.table, order, limit, after)
+    order = get_order_owner(shop, request.caller, order_id)
+    paged = PagedQuery(shop, request, NOTIFICATIONS_OF_ORDER, {"order_id": order_id})
+    found = query_notifications_of_order(shop.table, order, request.limit, paged.after)
+    return paged.page(found.items, found.after)
 
 
 def query_notifications_of_order(

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import (
     ORDER_NUMBER_LENGTH,
@@ -34,6 +33,7 @@ from functions.model.patterns import (
 from functions.model.states import apply_order_command
 from functions.model.table import EARLIER_TIMELINE, ORDER
 from functions.model.timelines import split_timeline
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
@@ -71,19 +71,18 @@ def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
     return order
 
 
-def get_order_item_collection(
-    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
-) -> QueryPage[Any]:
+def get_order_item_collection(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
-    The first page begins with the order, in addition to `limit` items, although some items, such as the invoice, have
-    lower keys. Raises NotFound if the order does not exist or the caller may not see the order.
+    The first page begins with the order, in addition to the requested items, although some items, such as the invoice,
+    have lower keys. Raises NotFound if the order does not exist or the caller may not see the order.
     """
-    order = get_order(shop, caller, order_id)
-    page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
-    first = () if after else (next((item for item in page.items if isinstance(item, Order | ArchivedOrder)), order),)
+    order = get_order(shop, request.caller, order_id)
+    page = read_page(shop, request, ORDER_ITEM_COLLECTION, order_id=order_id)
+    found = next((item for item in page.items if isinstance(item, Order | ArchivedOrder)), order)
+    first = (found,) if request.cursor is None else ()
     others = tuple(item for item in page.items if not isinstance(item, Order | ArchivedOrder))
-    return QueryPage((*first, *others), page.after)
+    return replace(page, items=(*first, *others))
 
 
 def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOwner:
@@ -106,41 +105,27 @@ def get_lines_of_order(shop: ShopContext, caller: Caller, order_id: str) -> Mapp
     ).lines
 
 
-def list_orders_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
-) -> QueryPage[OrderSummary]:
+def list_orders_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[OrderSummary]:
     """Return the orders of a customer, newest first (access pattern A14).
 
-    `since` (included), `until` (excluded): the range of the time when an order was placed.
-
-    A Lambda that reads the table's stream writes this list, so a new order may be missing for a moment. Raises NotFound
-    if the caller may not see the customer.
+    The time range is the time when an order was placed. A Lambda that reads the table's stream writes this list, so a
+    new order may be missing for a moment. Raises NotFound if the caller may not see the customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(
-        ORDERS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
-    )
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, ORDERS_OF_CUSTOMER, customer_id=customer_id)
 
 
 def list_orders_by_status(
-    shop: ShopContext,
-    caller: Caller,
-    status: OrderStatus,
-    *,
-    oldest_first: bool,
-    since: str,
-    until: str,
-    limit: int,
-    after: str | None,
-) -> QueryPage[QueuedOrder]:
-    """Return the orders with this status that were placed from `since` until just before `until` (access pattern A16).
+    shop: ShopContext, request: ListRequest, status: OrderStatus, *, oldest_first: bool
+) -> ListPage[QueuedOrder]:
+    """Return the orders with this status that were placed in the time range (access pattern A16).
 
     The index contains only open orders, which are not delivered, cancelled or expired yet. So the result is empty for a
     status such as DELIVERED. Raises NotAllowed if the caller is not staff.
     """
-    caller.require_group("staff")
+    request.caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
-    return shop.table.query(pattern, open_status=status, since=since, until=until, limit=limit, after=after)
+    return read_page(shop, request, pattern, open_status=status)
 
 
 def list_orders_placed_before(
@@ -154,21 +139,19 @@ def list_orders_placed_before(
     return shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, until=to_instant(before), **known)
 
 
-def list_orders_by_number(
-    shop: ShopContext, caller: Caller, number: str, limit: int, after: str | None
-) -> QueryPage[Order | ArchivedOrder]:
+def list_orders_by_number(shop: ShopContext, request: ListRequest, number: str) -> ListPage[Order | ArchivedOrder]:
     """Return the orders with this number that the caller may see (access pattern A15b), usually at most one order.
 
     `number`: the order number that mails show, or a whole order id, in upper or lower case. A Lambda that reads the
     table's stream writes the numbers. So a new order is found by its number only after a moment, but by its id at once.
     Sends one Query, and then at most one BatchGetItem.
     """
-    page = shop.table.query(ORDERS_BY_NUMBER, number=order_number(number), limit=limit, after=after)
+    page = read_page(shop, request, ORDERS_BY_NUMBER, number.lower(), number=order_number(number))
     ids = {found.order_id for found in page.items if found.order_id.startswith(number.lower())}
     if len(number) > ORDER_NUMBER_LENGTH:
         ids.add(number.lower())
     orders = shop.table.batch_get([ORDER.key(order_id=id) for id in sorted(ids)], consistent=True)
-    return QueryPage(tuple(order for order in orders if caller.can_see(order.customer_id)), page.after)
+    return ListPage(tuple(order for order in orders if request.caller.can_see(order.customer_id)), page.cursor)
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:

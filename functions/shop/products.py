@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
@@ -17,6 +16,7 @@ from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY
 from functions.model.table import PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 from functions.shop.stock import add_to_part, get_stock_levels, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
@@ -222,17 +222,17 @@ def get_product(shop: ShopContext, product_id: str) -> Product:
 
 
 def list_products_in_category(
-    shop: ShopContext, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
-) -> QueryPage[ProductWithStock]:
+    shop: ShopContext, request: ListRequest, category: str, catalog: str = DEFAULT_CATALOG
+) -> ListPage[ProductWithStock]:
     """Return the products directly in a category with their stock, sorted by product id (access pattern A7b).
 
     `category`: the path of the category; products of its subcategories are not included. Anyone may call it. The reads
     of the index and the stock are eventually consistent, so the latest changes may be missing.
     """
-    found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=category, limit=limit, after=after)
+    found = read_page(shop, request, PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=category)
     levels = get_stock_levels(shop, {product.product_id: product for product in found.items}, consistent=False)
-    return QueryPage(
-        tuple(ProductWithStock(product, levels[product.product_id].available) for product in found.items), found.after
+    return ListPage(
+        tuple(ProductWithStock(product, levels[product.product_id].available) for product in found.items), found.cursor
     )
 
 

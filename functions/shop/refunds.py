@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason
 from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
@@ -32,6 +31,7 @@ from functions.model.states import apply_order_command, apply_payment_command, a
 from functions.model.table import ARCHIVED_ORDER, KEPT_EVENT, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.order_money import OrderOrStub, compute_refundable, save_order_money
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
@@ -363,14 +363,12 @@ def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, curr
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def list_refunds_of_order(
-    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
-) -> QueryPage[Refund]:
+def list_refunds_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Refund]:
     """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 
     Staff also see the refunds that the table contains for an archived order or for an unknown order id. For customers,
     raises NotFound if the order does not exist or belongs to another customer, and WrongState if the order is archived.
     """
-    if "staff" not in caller.groups:
-        require_unarchived(get_order(shop, caller, order_id), "show its refunds")
-    return shop.table.query(REFUNDS_OF_ORDER, order_id=order_id, limit=limit, after=after)
+    if "staff" not in request.caller.groups:
+        require_unarchived(get_order(shop, request.caller, order_id), "show its refunds")
+    return read_page(shop, request, REFUNDS_OF_ORDER, order_id=order_id)

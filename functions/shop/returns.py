@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
-from functions.dynamodb.table import TRANSACTION_LIMIT, QueryPage
+from functions.dynamodb.table import TRANSACTION_LIMIT
 from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import AlreadyExists, InvalidInput, ReturnWindowOver, TooMuch
@@ -17,6 +17,7 @@ from functions.model.table import RETURN
 from functions.shop import discounts, stock
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
 from functions.shop.shop import Caller, ShopContext
@@ -151,13 +152,11 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
     }
 
 
-def list_returns_of_order(
-    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
-) -> QueryPage[Return]:
+def list_returns_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Return]:
     """Return the returns of an order, sorted by return id. Only the order's customer and staff may call it.
 
     Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
     archived, because its returns are archived too.
     """
-    require_unarchived(get_order(shop, caller, order_id), "show its returns")
-    return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)
+    require_unarchived(get_order(shop, request.caller, order_id), "show its returns")
+    return read_page(shop, request, RETURNS_OF_ORDER, order_id=order_id)

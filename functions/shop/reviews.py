@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent, replace_with, update
 from functions.model.entities import ArchivedOrder, Customer, DeletedReview, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered
@@ -13,6 +12,7 @@ from functions.model.patterns import (
     REVIEWS_OF_PRODUCT,
 )
 from functions.model.table import CUSTOMER, DELETED_REVIEW, ORDER, REVIEW
+from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import require_unarchived
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
@@ -114,18 +114,13 @@ def replace_with_deleted(shop: ShopContext, product_id: str, customer_id: str) -
     return retry_on_conflict(shop, attempt)
 
 
-def list_reviews_of_product(
-    shop: ShopContext, product_id: str, limit: int, after: str | None, since: str = "", until: str = ""
-) -> QueryPage[Review]:
+def list_reviews_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[Review]:
     """Return the reviews of a product, newest first (access pattern A9). Anyone may call it.
 
-    `since` (included), `until` (excluded): the range of the time when a review was first written.
-
-    The index is eventually consistent, so the newest reviews may be missing. A changed review keeps its position.
+    The time range is the time when a review was first written. The index is eventually consistent, so the newest
+    reviews may be missing. A changed review keeps its position.
     """
-    return shop.table.query(
-        REVIEWS_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after
-    )
+    return read_page(shop, request, REVIEWS_OF_PRODUCT, product_id=product_id)
 
 
 def get_rating_of_product(shop: ShopContext, product_id: str) -> Rating:
@@ -136,15 +131,10 @@ def get_rating_of_product(shop: ShopContext, product_id: str) -> Rating:
     return shop.table.get(PRODUCT_RATING, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 
 
-def list_reviews_by_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
-) -> QueryPage[Review]:
+def list_reviews_by_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Review]:
     """Return the reviews by a customer, newest first (access pattern A9b).
 
-    `since` (included), `until` (excluded): the range of the time when a review was first written. Raises NotFound if
-    the caller may not see the customer.
+    The time range is the time when a review was first written. Raises NotFound if the caller may not see the customer.
     """
-    caller.require_access(customer_id)
-    return shop.table.query(
-        REVIEWS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
-    )
+    request.caller.require_access(customer_id)
+    return read_page(shop, request, REVIEWS_OF_CUSTOMER, customer_id=customer_id)

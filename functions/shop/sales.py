@@ -8,11 +8,11 @@ limit although more pages follow.
 from dataclasses import dataclass, replace
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
 from functions.model.entities import OrderSummary, Sale
 from functions.model.money import Currency
 from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.lists import ListPage, ListRequest, read_page
+from functions.shop.shop import ShopContext
 
 
 @dataclass(frozen=True)
@@ -36,34 +36,28 @@ class Purchase:
     products: tuple[PurchasedProduct, ...]
 
 
-def list_sales_of_product(
-    shop: ShopContext, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[Sale]:
+def list_sales_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[Sale]:
     """Return the order lines in which a product was sold, newest first (access pattern A17).
 
-    Only orders placed from `since` until just before `until` are included, and only in the last SALE_DAYS. Archived
+    Only orders placed in the time range are included, and only in the last SALE_DAYS. Archived
     orders are included, too. Raises NotAllowed if the caller is not staff.
     """
-    caller.require_group("staff")
-    page = shop.table.query(SALES_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after)
+    request.caller.require_group("staff")
+    page = read_page(shop, request, SALES_OF_PRODUCT, product_id=product_id)
     return replace(page, items=tuple(sale for sale in page.items if sale.quantity))
 
 
-def list_purchases_of_customer(
-    shop: ShopContext, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[Purchase]:
+def list_purchases_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Purchase]:
     """Return the products that a customer bought, by order, newest first (access pattern A18).
 
-    Only orders placed from `since` until just before `until` are included. Orders that are not paid, were cancelled or
-    are archived are left out. `limit`: the maximum number of orders. Raises NotFound if the caller may not see the
+    Only orders placed in the time range are included. Orders that are not paid, were cancelled or are archived are left
+    out. The request's limit is the maximum number of orders. Raises NotFound if the caller may not see the
     customer.
     """
-    caller.require_access(customer_id)
-    page = shop.table.query(
-        PURCHASES_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
-    )
+    request.caller.require_access(customer_id)
+    page = read_page(shop, request, PURCHASES_OF_CUSTOMER, customer_id=customer_id)
     purchases = (_purchase_of(summary) for summary in page.items)
-    return QueryPage(tuple(purchase for purchase in purchases if purchase.products), page.after)
+    return ListPage(tuple(purchase for purchase in purchases if purchase.products), page.cursor)
 
 
 def _purchase_of(summary: OrderSummary) -> Purchase:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
 from functions.model.entities import SALES_MINUTE_SHARDS, BestSeller, SalesMinute
 from functions.model.patterns import BEST_SELLERS_BY_SEASON, PIECES_OF_PRODUCT_AND_SEASON, SALES_BY_MINUTE
 from functions.model.table import SALES_MINUTE
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
+from functions.shop.shop import ShopContext
 
 
 @dataclass(frozen=True)
@@ -32,55 +32,48 @@ class MinuteSales:
     revenue: int
 
 
-def list_best_sellers(shop: ShopContext, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
+def list_best_sellers(shop: ShopContext, request: ListRequest, season: str) -> ListPage[BestSeller]:
     """Return the best-selling products of a month, best first (access pattern A23). Anyone may call it.
 
     `season`: the month, for example 2026-11. An order counts in the month in which it was paid.
     """
-    return shop.table.query(BEST_SELLERS_BY_SEASON, season=season, limit=limit, after=after)
+    return read_page(shop, request, BEST_SELLERS_BY_SEASON, season=season)
 
 
-def list_best_sellers_with_pieces(
-    shop: ShopContext, caller: Caller, season: str, limit: int, after: str | None
-) -> QueryPage[BestSeller]:
+def list_best_sellers_with_pieces(shop: ShopContext, request: ListRequest, season: str) -> ListPage[BestSeller]:
     """Return the best-selling products of a month with the pieces sold, best first (access pattern A23).
 
     `season`: the month, for example 2026-11. Raises NotAllowed if the caller is not staff.
     """
-    caller.require_group("staff")
-    return list_best_sellers(shop, season, limit, after)
+    request.caller.require_group("staff")
+    return list_best_sellers(shop, request, season)
 
 
-def list_pieces_of_product(
-    shop: ShopContext, caller: Caller, product_id: str, limit: int, after: str | None
-) -> QueryPage[BestSeller]:
+def list_pieces_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[BestSeller]:
     """Return how many pieces of a product were sold in each month, newest month first (access pattern A23b).
 
     Raises NotAllowed if the caller is not staff.
     """
-    caller.require_group("staff")
-    return shop.table.query(PIECES_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
+    request.caller.require_group("staff")
+    return read_page(shop, request, PIECES_OF_PRODUCT_AND_SEASON, product_id=product_id)
 
 
-def list_sales_minutes(
-    shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[MinuteSales]:
+def list_sales_minutes(shop: ShopContext, request: ListRequest) -> ListPage[MinuteSales]:
     """Return the sales per minute and currency, oldest first (access pattern A24).
 
-    The list contains the minutes from `since` until just before `until`. `limit`: the maximum number of points. To
+    The list contains the minutes of the time range. The request's limit is the maximum number of points. To
     prevent a hot key, the table stores the sales of a minute and currency as several items, one for each shard. Each
     returned point is the sum of all these items. Raises NotAllowed if the caller is not staff.
     """
-    caller.require_group("staff")
-    parts = shop.table.query(
-        SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SALES_MINUTE_SHARDS.read, after=after
-    )
+    request.caller.require_group("staff")
+    paged = PagedQuery(shop, request, SALES_BY_MINUTE, {})
+    parts = paged.query((request.limit + 1) * SALES_MINUTE_SHARDS.read)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
     # Each group has the items of one minute and one currency. If the query stopped before the end, items of the last
     # group may be missing. So the last group is left for the next page.
-    shown = limit if parts.after is None else min(limit, len(grouped) - 1)
+    shown = request.limit if parts.after is None else min(request.limit, len(grouped) - 1)
     rest = grouped[shown:]
-    return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
+    return paged.page(map(_merge_shards, grouped[:shown]), _position_before(rest[0][0]) if rest else parts.after)
 
 
 def _position_before(part: SalesMinute) -> str:

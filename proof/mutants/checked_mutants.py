@@ -417,7 +417,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a number finds the orders of all customers",
-        edit_code(orders.list_orders_by_number, (" if caller.can_see(order.customer_id)", "")),
+        edit_code(orders.list_orders_by_number, (" if request.caller.can_see(order.customer_id)", "")),
         test_order_numbers.test_an_order_is_found_by_its_number_in_any_case_and_by_its_customer_and_staff_only,
     ),
     CheckedMutant(
@@ -437,7 +437,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a number finds one order",
-        edit_code(orders.list_orders_by_number, ("limit=limit", "limit=1")),
+        edit_code(orders.list_orders_by_number, ("(shop, request,", "(shop, replace(request, limit=1),")),
         test_order_numbers.test_two_orders_with_the_same_number_are_both_found_and_each_by_its_id,
     ),
     # The next faults concern fulfilment.
@@ -785,7 +785,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "purchases are for everybody",
-        edit_code(sales.list_purchases_of_customer, ("caller.require_access(customer_id)", "pass")),
+        edit_code(sales.list_purchases_of_customer, ("request.caller.require_access(customer_id)", "pass")),
         test_sales.test_purchases_are_the_lines_of_the_paid_orders_of_a_customer,
     ),
     CheckedMutant(

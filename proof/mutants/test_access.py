@@ -10,6 +10,7 @@ from functions.api.http import context
 from functions.model.errors import NotFound
 from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 from local.world.harness import ShopHarness
 from proof.support.api_variables import VARIABLES
@@ -94,4 +95,4 @@ def test_a_caller_without_an_id_gets_no_data_of_any_customer(harness: ShopHarnes
     with pytest.raises(NotFound):
         orders.get_order(harness.shop, nobody, order)
     with pytest.raises(NotFound):
-        orders.list_orders_of_customer(harness.shop, nobody, "ann", 10, None)
+        orders.list_orders_of_customer(harness.shop, ListRequest(nobody, 10), "ann")

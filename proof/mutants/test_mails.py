@@ -14,6 +14,7 @@ from functions.dynamodb.keys import to_instant
 from functions.model.errors import InvalidInput
 from functions.runtime import clients
 from functions.shop import follows, products
+from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.unsubscribe import unsubscribe
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -176,7 +177,7 @@ def test_a_customer_who_unsubscribed_gets_mails_of_orders_only(harness: ShopHarn
 # the list of an order's mails -----------------------------------------------------------------------------------------
 def listed_mails(harness: ShopHarness, order_id: str, limit: int = 10) -> list[tuple[str | None, str]]:
     """Return the order and the event of each mail in the list of an order, newest first."""
-    page = list_notifications_of_order(harness.shop, ANN, order_id, limit, None)
+    page = list_notifications_of_order(harness.shop, ListRequest(ANN, limit), order_id)
     return [(mail.order_id, mail.event) for mail in page.items]
 
 

@@ -1,6 +1,7 @@
 """Order numbers: an item of its own finds an order by the number that mails show, also after the order is archived."""
 
 from functions.shop import orders
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.mutants.items import stored_items, stored_order, text
@@ -9,7 +10,7 @@ from proof.support.archiving import create_delivered_order
 
 def found_by(harness: ShopHarness, number: str, caller: Caller = STAFF) -> list[str]:
     """Return the ids of the orders that this caller finds by a number."""
-    page = orders.list_orders_by_number(harness.shop, caller, number, 10, None)
+    page = orders.list_orders_by_number(harness.shop, ListRequest(caller, 10), number)
     return sorted(order.order_id for order in page.items)
 
 

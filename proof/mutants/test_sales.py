@@ -10,6 +10,7 @@ from functions.model import entities
 from functions.model.entities import Shards
 from functions.runtime import clients
 from functions.shop import cancellation, orders, placing, returns, sales
+from functions.shop.lists import ListRequest
 from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
@@ -27,7 +28,7 @@ def seconds(image: dict[str, Any], name: str) -> float:
 
 def sold(harness: ShopHarness, product_id: str = "mug") -> list[tuple[str, int, int]]:
     """Return the order, pieces and returned pieces of each sale in the list of a product, newest first."""
-    page = sales.list_sales_of_product(harness.shop, STAFF, product_id, "", "", 50, None)
+    page = sales.list_sales_of_product(harness.shop, ListRequest(STAFF, 50), product_id)
     return [(sale.order_id, sale.quantity, sale.returned) for sale in page.items]
 
 
@@ -142,8 +143,8 @@ def test_an_archived_order_is_no_purchase_and_stays_in_the_list_of_orders(harnes
     order_id = create_delivered_order(harness)
     harness.advance_days(396)
     harness.process_all()
-    assert sales.list_purchases_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items == ()
-    listed = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
+    assert sales.list_purchases_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items == ()
+    listed = orders.list_orders_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
     assert [(one.order_id, one.archived, one.status) for one in listed] == [(order_id, True, "DELIVERED")]
 
 

@@ -16,6 +16,7 @@ from functions.runtime import environment
 from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.lists import ListRequest
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
@@ -132,13 +133,15 @@ def test_the_changes_of_an_order_are_activity_of_its_customer_and_of_the_day(har
     harness.process_all(times=2)
     cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all(times=2)
-    mine = list_activity_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items
+    mine = list_activity_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
     assert [(entry.event, entry.order_id) for entry in mine] == [
         ("OrderCancelled", order_id),
         ("OrderPlaced", order_id),
     ]
     days = sorted({entry.day for entry in mine}, reverse=True)
-    everybodys = [entry for day in days for entry in list_activity_of_day(harness.shop, STAFF, day, 10, None).items]
+    everybodys = [
+        entry for day in days for entry in list_activity_of_day(harness.shop, ListRequest(STAFF, 10), day).items
+    ]
     assert everybodys == list(mine)
 
 
@@ -156,8 +159,8 @@ def test_lines_count_as_sales_only_once_the_order_is_paid(harness: ShopHarness) 
 
 def sold(harness: ShopHarness) -> list[tuple[str, int, int]]:
     """Return the sales of mugs, each as order id, pieces and returned pieces."""
-    found = list_sales_of_product(harness.shop, STAFF, "mug", "", "", 10, None).items
-    bought = list_purchases_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items
+    found = list_sales_of_product(harness.shop, ListRequest(STAFF, 10), "mug").items
+    bought = list_purchases_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
     mugs = [(one.order_id, line) for one in bought for line in one.products if line.product_id == "mug"]
     assert [(order_id, line.quantity, line.returned, line.price, line.name) for order_id, line in mugs] == [
         (sale.order_id, sale.quantity, sale.returned, sale.price, sale.name) for sale in found

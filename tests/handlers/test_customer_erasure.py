@@ -27,6 +27,7 @@ from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from local.world.expiry import expire_until
 from local.world.harness import READERS, STAFF, WAREHOUSE, ShopHarness
@@ -306,7 +307,7 @@ def test_an_erased_customer_leaves_the_company_and_the_other_members_stay(harnes
     give_up(harness, harness.new_records())
     erase_customer(harness.shop, FEW[0], FEW[0].id)
     run(harness)
-    (left,) = companies.get_company_with_members(harness.shop, FEW[1], "acme", 10, None).members
+    (left,) = companies.get_company_with_members(harness.shop, ListRequest(FEW[1], 10), "acme").members
     assert left.customer_id == FEW[1].id
     assert not [word for word in canaries(FEW[0]).values() if word in found(harness)]
 
@@ -348,7 +349,7 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     assert {place.partition(" ")[0] for place in found(harness)[word]} >= {"table", "failures"}
     erase_customer(harness.shop, ann, ann.id)
     run(harness)
-    late = reviews.list_reviews_by_customer(harness.shop, other, other.id, 10, None).items[0]
+    late = reviews.list_reviews_by_customer(harness.shop, ListRequest(other, 10), other.id).items[0]
     harness.shop.table.write(
         put_if_absent(REVIEW, replace(late, customer_id=ann.id, product_id="pot", text=f"{word} likes it."))
     )
@@ -357,8 +358,8 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     run(harness)
     left = {place for place in found(harness)[word] if "ORDER#" not in place}
     assert left == set(), "only orders at the warehouse keep their address"
-    assert reviews.list_reviews_by_customer(harness.shop, STAFF, ann.id, 10, None).items == ()
-    assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "of OTHER"
+    assert reviews.list_reviews_by_customer(harness.shop, ListRequest(STAFF, 10), ann.id).items == ()
+    assert len(reviews.list_reviews_of_product(harness.shop, ListRequest(STAFF, 10), "mug").items) == 1, "of OTHER"
     harness.dispatch_order(those[ann]["packed"])
     harness.deliver_order(those[ann]["packed"])
     harness.process_all()
@@ -379,15 +380,15 @@ def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) 
         products.create_product(harness.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
         follows.follow_product(harness.shop, ann, product_id)
     follows.follow_product(harness.shop, OTHER, "p0")
-    late = follows.list_follows_of_customer(harness.shop, ann, ann.id, 1, None).items[0]
+    late = follows.list_follows_of_customer(harness.shop, ListRequest(ann, 1), ann.id).items[0]
     erase_customer(harness.shop, ann, ann.id)
     assert run(harness) == {"waiting": 1, "finished": 0}
-    assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
+    assert follows.list_follows_of_customer(harness.shop, ListRequest(STAFF, 100), ann.id).items == ()
     # a command that read the customer before the erasure writes this item late
     harness.shop.table.write(put_if_absent(FOLLOW, late))
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
-    followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
+    followers = [follows.list_followers_of_product(harness.shop, ListRequest(STAFF, 100), id).items for id in followed]
     assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 1}

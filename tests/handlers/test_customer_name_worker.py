@@ -16,6 +16,7 @@ from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.runtime.log import log as function_log
 from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
+from functions.shop.lists import ListRequest
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from proof.support.client_faults import crash_at, record_calls, run_before_call
@@ -91,9 +92,7 @@ def test_staff_sees_the_name_in_the_work_queue_too(harness: ShopHarness) -> None
     harness.process_all()
     rename(harness, "Ann Elm")
     harness.process_all()
-    page = orders.list_orders_by_status(
-        harness.shop, STAFF, "PENDING", oldest_first=True, since="", until="", limit=5, after=None
-    )
+    page = orders.list_orders_by_status(harness.shop, ListRequest(STAFF, 5), "PENDING", oldest_first=True)
     assert [(order.customer_name, order.version) for order in page.items] == [("Ann Elm", 1)]
 
 

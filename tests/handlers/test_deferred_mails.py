@@ -13,6 +13,7 @@ from functions.model import metrics
 from functions.model.retention import MAIL_CLAIM_SECONDS, MAIL_DEFERRAL_DAYS
 from functions.runtime import environment
 from functions.shop import customers, follows, products
+from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
 from local.world.harness import ANN, READERS, STAFF, ShopHarness
@@ -242,7 +243,7 @@ def test_a_deferred_mail_is_listed_as_one_that_is_being_sent(shop: ShopHarness) 
     with fail_calls("sesv2", "SendEmail", *QUOTA):
         send_orders(message)
     order_id = fields(message)["detail"]["data"]["order_id"]
-    (mail,) = list_notifications_of_order(shop.shop, ANN, order_id, 10, None).items
+    (mail,) = list_notifications_of_order(shop.shop, ListRequest(ANN, 10), order_id).items
     assert (mail.event, mail.status) == ("OrderPlaced", "SENDING")
 
 

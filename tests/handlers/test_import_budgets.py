@@ -45,42 +45,43 @@ EVERYWHERE = """
     runtime.clients runtime.environment
     runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
+LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
-    "fulfilment_worker": """model.mail_kinds model.patterns model.pricing model.reactions model.retries
+    "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation shop.discounts
         shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
-    "order_notification_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates mails
+    "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
         mails.order_notifications model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.time_limit
         shop.customers shop.order_notifications shop.orders""",
-    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates dynamodb.sealed_text
+    "product_alert_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates
         mails mails.product_alerts model.mail_kinds model.patterns model.public_routes model.reactions model.retries
         runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
         runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock
         shop.unsubscribe""",
-    "refund_worker": """adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
+    "refund_worker": f"""{LISTS} adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
         model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts
         shop.idempotency shop.order_money shop.orders shop.refund_processing shop.refunds""",
     "customer_name_worker": """model.copies model.mail_kinds model.patterns model.pricing model.reactions
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
-    "archive_worker": """adapters adapters.object_store model.mail_kinds model.patterns model.pricing
+    "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
         shop.accounts shop.archive shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders
         shop.refunds shop.stock""",
-    "import_worker": """model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
+    "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
         shop.stock shop.stock_parts""",
-    "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
+    "order_deadlines": f"""{LISTS} model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
-    "customer_erasure": """adapters adapters.object_store model.copies model.mail_kinds model.patterns
+    "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.mail_kinds model.patterns
         model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
         shop.companies shop.customers shop.erasure shop.orders shop.reviews""",
-    "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
+    "backlog_metrics": f"""{LISTS} adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
         shop.idempotency shop.kept_events shop.order_money shop.orders shop.payments shop.refund_processing
         shop.refunds shop.shipments shop.stock""",

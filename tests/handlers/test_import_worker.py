@@ -16,6 +16,7 @@ from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
 from functions.runtime import clients
 from functions.shop import imports, products
 from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
+from functions.shop.lists import ListRequest
 from local.world.harness import STAFF, ShopHarness
 from proof.support.actors import ensure_category, get_stock
 from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -64,7 +65,7 @@ def counts(harness: ShopHarness, import_id: str) -> tuple[str, int, int, int, in
 
 
 def why(harness: ShopHarness, import_id: str) -> list[tuple[int, str, str]]:
-    page = imports.list_rejected_lines(harness.shop, STAFF, import_id, 100, None)
+    page = imports.list_rejected_lines(harness.shop, ListRequest(STAFF, 100), import_id)
     return [(one.line, one.field, one.why) for one in page.items]
 
 
@@ -105,7 +106,8 @@ def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_
     assert held(harness, "mug") == [(15, 15)]
     assert products.get_product(harness.shop, "pot").version == 1
     assert {
-        one.product.product_id for one in products.list_products_in_category(harness.shop, "/jugs/", 9, None).items
+        one.product.product_id
+        for one in products.list_products_in_category(harness.shop, ListRequest(STAFF, 9), "/jugs/").items
     } == {"jug"}
 
 

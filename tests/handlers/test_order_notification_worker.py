@@ -17,6 +17,7 @@ from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.model.table import NOTIFICATION
 from functions.shop import cancellation, customers, erasure
+from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -49,7 +50,7 @@ def claims_run_out(harness: ShopHarness) -> None:
 
 def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
     """Return the event and the status of each mail about the order in the table."""
-    found = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
+    found = list_notifications_of_order(harness.shop, ListRequest(ANN, 10), order_id).items
     return [(one.event, one.status) for one in found]
 
 
@@ -110,9 +111,9 @@ def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness:
     assert handle(*messages(harness)) == []
     mails = [("OrderPaid", "SENT"), ("OrderPlaced", "SENT")]
     assert (known(harness, order_id), known(harness, other)) == (mails, mails)
-    first = list_notifications_of_order(harness.shop, ANN, order_id, 1, None)
+    first = list_notifications_of_order(harness.shop, ListRequest(ANN, 1), order_id)
     assert [one.event for one in first.items] == ["OrderPaid"]
-    rest = list_notifications_of_order(harness.shop, ANN, order_id, 1, first.after)
+    rest = list_notifications_of_order(harness.shop, ListRequest(ANN, 1, first.cursor), order_id)
     assert [(one.event, one.order_id) for one in rest.items] == [("OrderPlaced", order_id)]
 
 
@@ -120,7 +121,7 @@ def test_the_mails_of_an_old_order_are_listed_behind_thousands_of_later_ones(
     harness: ShopHarness, order_id: str
 ) -> None:
     assert handle(*messages(harness)) == []
-    (mine,) = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
+    (mine,) = list_notifications_of_order(harness.shop, ListRequest(ANN, 10), order_id).items
     others = [replace(mine, order_id="other", effect_id=f"e{n}", at=after_hours(mine.at, n)) for n in range(2500)]
     images = [NOTIFICATION.encode(replace(one, message_id="m" * 300)) for one in others]
     write_items(harness.engine.dynamodb(), harness.shop.table.name, images)

@@ -15,6 +15,7 @@ from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_C
 from functions.runtime import clients
 from functions.runtime.environment import ProductAlertsEnvironment, load_environment
 from functions.shop import cancellation, customers, erasure, follows, placing, products
+from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
 from functions.shop.unsubscribe import unsubscribe
@@ -103,7 +104,7 @@ def test_when_a_product_is_back_in_stock_each_follower_gets_a_mail_page_by_page(
     assert told(shop) == EVERYBODY
     (mail, *_) = shop.sent_mails()
     assert (mail.source, mail.subject) == ("shop@example.com", "Blue mug is back in stock")
-    known = list_notifications_of_customer(shop.shop, PEOPLE[0], "c0", 10, None).items
+    known = list_notifications_of_customer(shop.shop, ListRequest(PEOPLE[0], 10), "c0").items
     assert [(one.event, one.product_id, one.order_id, one.status) for one in known] == [(BACK, "mug", None, "SENT")]
     mine = campaign(shop)
     assert mine is not None

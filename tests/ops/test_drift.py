@@ -34,6 +34,7 @@ from functions.shop import (
 )
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 from local.laptop import shop_client
 from local.world.dynamodb_engine import Engine
@@ -435,7 +436,7 @@ def test_a_member_of_a_missing_company_is_reported_and_leaves_it(harness: ShopHa
     assert [found.kind for found in looked(harness, repair=True).discrepancies.values()] == ["company missing"]
     assert customers.get_customer(harness.shop, STAFF, ANN.id) == replace(before, version=member.version + 1)
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
-    assert companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).members == ()
+    assert companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").members == ()
     companies.add_member(harness.shop, STAFF, "acme", ANN.id)
     assert looked(harness).discrepancies == {}
 
@@ -446,12 +447,12 @@ def test_a_wrong_member_count_is_reported_and_repaired(harness: ShopHarness, wro
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
     companies.add_member(harness.shop, STAFF, "acme", ANN.id)
     assert looked(harness).discrepancies == {}
-    company = companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).company
+    company = companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").company
     assert company is not None
     miscounted = replace(company, member_count=wrong, version=company.version + 1)
     harness.shop.table.write(update(COMPANY, company, miscounted))
     assert [found.kind for found in looked(harness, repair=True).discrepancies.values()] == ["member count wrong"]
-    repaired = companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).company
+    repaired = companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").company
     assert repaired == replace(company, version=miscounted.version + 1)
     assert looked(harness).discrepancies == {}
 

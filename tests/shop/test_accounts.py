@@ -23,6 +23,7 @@ from functions.model.money import MAX_MINOR_UNITS
 from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
@@ -383,7 +384,7 @@ def test_an_account_is_shown_to_its_owner_and_to_staff(shop: ShopContext) -> Non
     mine = new_store_credit(shop)
     for caller in (ANN, STAFF):
         assert accounts.get_account(shop, caller, mine).balance == 5000
-        assert len(accounts.list_entries_of_account(shop, caller, mine, 10, None).items) == 1
+        assert len(accounts.list_entries_of_account(shop, ListRequest(caller, 10), mine).items) == 1
     for caller, id in (
         (BOB, mine),
         (WAREHOUSE, mine),
@@ -393,7 +394,7 @@ def test_an_account_is_shown_to_its_owner_and_to_staff(shop: ShopContext) -> Non
         with pytest.raises(NotFound):
             accounts.get_account(shop, caller, id)
         with pytest.raises(NotFound):
-            accounts.list_entries_of_account(shop, caller, id, 10, None)
+            accounts.list_entries_of_account(shop, ListRequest(caller, 10), id)
 
 
 def test_staff_see_a_gift_card_by_its_id_but_its_code_nowhere(shop: ShopContext) -> None:
@@ -406,10 +407,10 @@ def test_a_customers_accounts_are_their_own(shop: ShopContext) -> None:
     new_store_credit(shop, customer_id=BOB.id)
     new_gift_card(shop)
     for caller in (ANN, STAFF):
-        found = accounts.list_accounts_of_customer(shop, caller, ANN.id, 10, None)
+        found = accounts.list_accounts_of_customer(shop, ListRequest(caller, 10), ANN.id)
         assert {each.account_id for each in found.items} == mine
     with pytest.raises(NotFound):
-        accounts.list_accounts_of_customer(shop, BOB, ANN.id, 10, None)
+        accounts.list_accounts_of_customer(shop, ListRequest(BOB, 10), ANN.id)
 
 
 def test_a_ledger_is_shown_newest_first_page_by_page(shop: ShopContext) -> None:
@@ -417,9 +418,9 @@ def test_a_ledger_is_shown_newest_first_page_by_page(shop: ShopContext) -> None:
         mine = new_store_credit(shop, amount)
     shown, where = [], None
     while True:
-        page = accounts.list_entries_of_account(shop, ANN, mine, 5, where)
+        page = accounts.list_entries_of_account(shop, ListRequest(ANN, 5, where), mine)
         shown += [entry.amount for entry in page.items]
-        if (where := page.after) is None:
+        if (where := page.cursor) is None:
             break
     assert shown == list(range(12, 0, -1)), "entry 10 is sorted after entry 9"
 

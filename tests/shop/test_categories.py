@@ -10,6 +10,7 @@ from functions.model.entities import Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
 from functions.model.table import CATEGORY
 from functions.shop import categories, products
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
 from proof.support.client_faults import WireTap, reply_with
@@ -29,14 +30,14 @@ def paths(found: tuple[Category, ...]) -> list[str]:
 
 
 def children(shop: ShopContext, path: str, catalog: str = "main") -> list[str]:
-    page = categories.list_children(shop, path, 100, None, catalog)
-    assert page.after is None
+    page = categories.list_children(shop, ListRequest(ANN, 100), path, catalog)
+    assert page.cursor is None
     return paths(page.items)
 
 
 def descendants(shop: ShopContext, path: str, catalog: str = "main") -> list[str]:
-    page = categories.list_descendants(shop, path, 100, None, catalog)
-    assert page.after is None
+    page = categories.list_descendants(shop, ListRequest(ANN, 100), path, catalog)
+    assert page.cursor is None
     return paths(page.items)
 
 
@@ -85,13 +86,13 @@ def test_every_category_comes_once_page_after_page(shop: ShopContext) -> None:
     grow(shop, "/wide/", *wide)
     for ask in (categories.list_children, categories.list_descendants):
         for limit in (1, 7, 30, 100):
-            seen, after_ = list[str](), None
+            seen, cursor = list[str](), None
             while True:
-                page = ask(shop, "/wide/", limit, after_)
+                page = ask(shop, ListRequest(ANN, limit, cursor), "/wide/")
                 assert len(page.items) <= limit
                 seen += paths(page.items)
-                after_ = page.after
-                if after_ is None:
+                cursor = page.cursor
+                if cursor is None:
                     break
             assert seen == wide
 
@@ -219,7 +220,7 @@ def test_a_category_gets_another_name_and_stays_where_it_is(shop: ShopContext, c
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Cooking")
     assert (renamed.name, renamed.version, renamed.updated_at) == ("Cooking", 2, moment(1))
     assert categories.get_category(shop, "/kitchen/") == renamed
-    assert categories.list_children(shop, "/", 10, None).items == (renamed,)
+    assert categories.list_children(shop, ListRequest(ANN, 10), "/").items == (renamed,)
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
@@ -257,10 +258,8 @@ def test_products_of_one_category_in_two_catalogues_are_two_lists(shop: ShopCont
     create_stocked_product(shop, "jug", 3, category="/kitchen/")
     create_stocked_product(shop, "vat", 2, category="/kitchen/", catalog="b2b")
     listed = {
-        catalog: [
-            offered.product.product_id for offered in products.list_products_in_category(shop, *asked, catalog).items
-        ]
+        catalog: [offered.product.product_id for offered in page.items]
         for catalog in ("main", "b2b", "none")
-        for asked in [("/kitchen/", 10, None)]
+        for page in [products.list_products_in_category(shop, ListRequest(ANN, 10), "/kitchen/", catalog)]
     }
     assert listed == {"main": ["jug"], "b2b": ["vat"], "none": []}

@@ -12,6 +12,7 @@ from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 from proof.support.client_faults import WireTap, reply_with
@@ -39,7 +40,7 @@ def leave(shop: ShopContext, company_id: str = "acme", customer_id: str = "ann")
 
 
 def members(shop: ShopContext, company_id: str = "acme") -> list[str]:
-    page = companies.get_company_with_members(shop, STAFF, company_id, 100, None)
+    page = companies.get_company_with_members(shop, ListRequest(STAFF, 100), company_id)
     assert page.company is not None
     return [member.customer_id for member in page.members]
 
@@ -51,8 +52,8 @@ def test_a_company_is_made_once_and_found_at_once(shop: ShopContext, wire: WireT
     assert (made.name, made.created_at, made.version) == ("Hooli", moment(), 1)
     with pytest.raises(AlreadyExists):
         companies.create_company(shop, STAFF, "hooli", "Another")
-    page = companies.get_company_with_members(shop, STAFF, "hooli", 10, None)
-    assert (page.company, page.members, page.after) == (made, (), None)
+    page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "hooli")
+    assert (page.company, page.members, page.cursor) == (made, (), None)
 
 
 def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
@@ -145,7 +146,7 @@ def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: ShopContext)
     join(shop)
     customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     customers.change_email(shop, ANN, "ann", lambda: "ann@new.example")
-    (member,) = companies.get_company_with_members(shop, STAFF, "acme", 10, None).members
+    (member,) = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme").members
     assert (member.name, member.email) == ("Ann Oak", "ann@new.example")
 
 
@@ -164,7 +165,7 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: ShopContext) -> No
         with pytest.raises(NotFound):
             act(shop, "acme", "ann")
     with pytest.raises(NotFound):
-        companies.get_company_with_members(shop, ANN, "acme", 10, None)
+        companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme")
 
 
 def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(
@@ -284,7 +285,7 @@ def fill(shop: ShopContext, number: int) -> None:
 def test_a_company_and_its_members_are_one_query_for_staff(shop: ShopContext, wire: WireTap) -> None:
     join(shop)
     wire.clear()
-    page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)
+    page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
     assert wire.operations == ["Query"]
     assert page.company == shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert page.members == (customers.get_customer(shop, ANN, "ann"),)
@@ -293,9 +294,9 @@ def test_a_company_and_its_members_are_one_query_for_staff(shop: ShopContext, wi
 def test_its_members_see_it_once_it_is_known_that_they_are(shop: ShopContext, wire: WireTap) -> None:
     join(shop)
     wire.clear()
-    page = companies.get_company_with_members(shop, ANN, "acme", 10, None)
+    page = companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme")
     assert wire.operations == ["GetItem", "Query"]
-    assert page == companies.get_company_with_members(shop, STAFF, "acme", 10, None)
+    assert page == companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
 
 
 def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
@@ -305,7 +306,7 @@ def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
         said = []
         for id in ("acme", "nothing"):
             with pytest.raises(NotFound) as refusal:
-                companies.get_company_with_members(shop, caller, id, 10, None)
+                companies.get_company_with_members(shop, ListRequest(caller, 10), id)
             said.append((str(refusal.value), vars(refusal.value)))
         assert said[0] == said[1]
 
@@ -313,22 +314,22 @@ def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
 def test_a_customer_who_has_left_gets_no_further_page(shop: ShopContext) -> None:
     fill(shop, 5)
     join(shop)
-    first = companies.get_company_with_members(shop, ANN, "acme", 3, None)
+    first = companies.get_company_with_members(shop, ListRequest(ANN, 3), "acme")
     leave(shop)
     with pytest.raises(NotFound):
-        companies.get_company_with_members(shop, ANN, "acme", 3, first.after)
+        companies.get_company_with_members(shop, ListRequest(ANN, 3, first.cursor), "acme")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 26, 100])
 def test_page_after_page_the_company_and_every_member_come_once(shop: ShopContext, limit: int) -> None:
     fill(shop, 25)
     seen: list[Company | Customer] = []
-    position: str | None = None
+    cursor: str | None = None
     while True:
-        page = companies.get_company_with_members(shop, STAFF, "acme", limit, position)
+        page = companies.get_company_with_members(shop, ListRequest(STAFF, limit, cursor), "acme")
         assert len(page.members) <= limit
         seen += [*([page.company] if page.company else []), *page.members]
-        if (position := page.after) is None:
+        if (cursor := page.cursor) is None:
             break
     assert [type(item).__name__ for item in seen] == ["Company", *["Customer"] * 25]
     assert [item.customer_id for item in seen if isinstance(item, Customer)] == [f"c{n:03}" for n in range(25)]
@@ -338,7 +339,7 @@ def test_page_after_page_the_company_and_every_member_come_once(shop: ShopContex
 def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: ShopContext, wire: WireTap) -> None:
     nothing: dict[str, Any] = {"Items": [], "Count": 0, "ScannedCount": 0}
     wire.reply_next("Query", reply_with(nothing), reply_with(nothing))
-    page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)
+    page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
     assert (page.company and page.company.name, page.members) == ("Acme & Daughters", ())
     with pytest.raises(NotFound):
-        companies.get_company_with_members(shop, STAFF, "nothing", 10, None)
+        companies.get_company_with_members(shop, ListRequest(STAFF, 10), "nothing")

@@ -27,6 +27,7 @@ from functions.model.table import ROWS_BY_TYPE
 from functions.shop import accounts, cancellation, credit_payments, erasure, refund_processing
 from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
+from functions.shop.lists import ListRequest
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
@@ -234,7 +235,7 @@ def test_an_archived_order_takes_no_money_and_shows_none(shop: ShopContext) -> N
     with pytest.raises(WrongState):
         pay(shop, order, mine)
     with pytest.raises(WrongState):
-        credit_payments.list_payments_of_order(shop, ANN, order.order_id, 10, None)
+        credit_payments.list_payments_of_order(shop, ListRequest(ANN, 10), order.order_id)
 
 
 def test_anothers_order_is_not_there_to_be_paid(shop: ShopContext) -> None:
@@ -244,7 +245,7 @@ def test_anothers_order_is_not_there_to_be_paid(shop: ShopContext) -> None:
             pay(shop, order, code, caller=caller)
         assert refusal.value.what == "order"
         with pytest.raises(NotFound):
-            credit_payments.list_payments_of_order(shop, caller, order.order_id, 10, None)
+            credit_payments.list_payments_of_order(shop, ListRequest(caller, 10), order.order_id)
     with pytest.raises(NotFound):
         credit_payments.pay_with_credit(shop, ANN, "p", "nobodys-order", CreditSource(new_store_credit(shop)))
 
@@ -255,7 +256,7 @@ def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop
         pay(shop, order, bobs, caller=STAFF)
     assert pay(shop, order, mine, 1000, key="p1", caller=STAFF).result["due"] == 1500
     assert pay(shop, order, new_gift_card(shop), key="p2", caller=STAFF).result["due"] == 0
-    found = credit_payments.list_payments_of_order(shop, STAFF, order.order_id, 10, None)
+    found = credit_payments.list_payments_of_order(shop, ListRequest(STAFF, 10), order.order_id)
     assert {payment.amount for payment in found.items} == {1000, 1500}
 
 
@@ -265,13 +266,13 @@ def test_only_staff_see_money_that_matched_no_order(shop: ShopContext, place_of:
     if place_of == "a stub":
         advance_to_status(shop, order, "CANCELLED")
         archive_order(shop, order.order_id, to_stub=True)
-        assert credit_payments.list_payments_of_order(shop, STAFF, order.order_id, 10, None).items == ()
+        assert credit_payments.list_payments_of_order(shop, ListRequest(STAFF, 10), order.order_id).items == ()
         changed = {"order_id": order.order_id}
     report_payment(shop, order, **changed)
-    (found,) = credit_payments.list_payments_of_order(shop, STAFF, changed["order_id"], 10, None).items
+    (found,) = credit_payments.list_payments_of_order(shop, ListRequest(STAFF, 10), changed["order_id"]).items
     assert (found.payment_id, found.status) == ("pi_1", "UNMATCHED")
     with pytest.raises(NotFound if place_of == "no order" else WrongState):
-        credit_payments.list_payments_of_order(shop, ANN, changed["order_id"], 10, None)
+        credit_payments.list_payments_of_order(shop, ListRequest(ANN, 10), changed["order_id"])
 
 
 def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: ShopContext) -> None:
@@ -295,8 +296,8 @@ def test_a_credit_payment_is_not_higher_than_the_due_amount(shop: ShopContext) -
 def test_the_payments_of_an_order_are_shown_page_by_page(shop: ShopContext) -> None:
     order, mine = place(shop), new_store_credit(shop)
     ids = {pay(shop, order, mine, 10, key=f"p{number}").result["payment_id"] for number in range(3)}
-    first = credit_payments.list_payments_of_order(shop, ANN, order.order_id, 2, None)
-    rest = credit_payments.list_payments_of_order(shop, ANN, order.order_id, 2, first.after)
+    first = credit_payments.list_payments_of_order(shop, ListRequest(ANN, 2), order.order_id)
+    rest = credit_payments.list_payments_of_order(shop, ListRequest(ANN, 2, first.cursor), order.order_id)
     assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
 
 

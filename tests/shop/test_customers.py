@@ -11,6 +11,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound
 from functions.shop import customers, erasure
+from functions.shop.lists import ListRequest
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
@@ -96,7 +97,7 @@ def test_profile_and_settings_of_another_customer_are_not_found(shop: ShopContex
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
         lambda id: customers.rename_customer(shop, caller, id, "New"),
-        lambda id: customers.get_customer_overview(shop, caller, id, 10),
+        lambda id: customers.get_customer_overview(shop, ListRequest(caller, 10), id),
         lambda id: customers.list_settings_of_customer(shop, caller, id),
         lambda id: customers.update_settings(shop, caller, id, "notifications", {"email": False}),
     ]
@@ -226,24 +227,26 @@ def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: ShopCon
         put_if_absent(t.NOTIFICATION, SAMPLES[t.NOTIFICATION]), put_if_absent(t.ACTIVITY, SAMPLES[t.ACTIVITY])
     )
     wire.clear()
-    page = customers.get_customer_overview(shop, ANN, "ann", 5)
+    page = customers.get_customer_overview(shop, ListRequest(ANN, 5), "ann")
     assert wire.operations == ["Query"]
     assert (page.customer.name, [each.choices["refunds"] for each in page.settings]) == ("Ann Ash", [False])
     assert [each.order_id for each in page.orders] == ["o4", "o3", "o2"]
-    older = list_orders_of_customer(shop, ANN, "ann", 10, page.after)
+    older = list_orders_of_customer(shop, ListRequest(ANN, 10, page.cursor), "ann")
     assert [each.order_id for each in older.items] == ["o1", "o0"]
 
 
 def test_a_page_of_a_customer_with_nothing_yet_is_the_profile(shop: ShopContext) -> None:
-    page = customers.get_customer_overview(shop, BOB, "bob", 10)
-    assert (page.customer.name, page.settings, page.orders, page.after) == ("Bob Birch", (), (), None)
+    page = customers.get_customer_overview(shop, ListRequest(BOB, 10), "bob")
+    assert (page.customer.name, page.settings, page.orders, page.cursor) == ("Bob Birch", (), (), None)
     with pytest.raises(NotFound):
-        customers.get_customer_overview(shop, EVE, "eve", 10)
+        customers.get_customer_overview(shop, ListRequest(EVE, 10), "eve")
 
 
 def test_a_page_that_ends_before_the_first_order_goes_on_with_it(shop: ShopContext) -> None:
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     summarise(shop, 2)
-    page = customers.get_customer_overview(shop, ANN, "ann", 2)
+    page = customers.get_customer_overview(shop, ListRequest(ANN, 2), "ann")
     assert page.orders == ()
-    assert [each.order_id for each in list_orders_of_customer(shop, ANN, "ann", 10, page.after).items] == ["o1", "o0"]
+    assert [
+        each.order_id for each in list_orders_of_customer(shop, ListRequest(ANN, 10, page.cursor), "ann").items
+    ] == ["o1", "o0"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.model import table as t
 from functions.runtime import clients
 from functions.shop import archive, data_export
+from functions.shop.lists import ListRequest
 from local.world.harness import ANN, ShopHarness
 from ops.commands import restore
 from proof.support.actors import report_dispute
@@ -26,18 +28,16 @@ ITEMS_OF_ORDER = {row.type for row in t.rows_beside(t.ORDER)}
 
 
 def pages(harness: ShopHarness, limit: int = 100) -> Iterator[list[data_export.ExportedItem]]:
-    after: str | None = ""
-    while after is not None:
+    request: ListRequest | None = ListRequest(ANN, limit)
+    while request:
         page = data_export.export_customer(
             harness.shop,
-            ANN,
+            request,
             ANN.id,
-            limit,
-            after or None,
             lambda stub: json.loads(harness.objects("archive")[stub.object_key])["items"],
         )
         yield list(page.items)
-        after = page.after
+        request = replace(request, cursor=page.cursor) if page.cursor else None
 
 
 def pages_with_act_after(

@@ -8,6 +8,7 @@ from functions.model.errors import NotAllowed, NotFound, NotRegistered
 from functions.model.table import FOLLOW
 from functions.shop import follows
 from functions.shop.erasure import erase_customer
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
 from proof.support.client_faults import WireTap
@@ -16,11 +17,13 @@ from proof.support.tapped_client import ManualClock
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
-    return [one.customer_id for one in follows.list_followers_of_product(shop, STAFF, product_id, 100, None).items]
+    return [
+        one.customer_id for one in follows.list_followers_of_product(shop, ListRequest(STAFF, 100), product_id).items
+    ]
 
 
 def followed(shop: ShopContext, caller: Caller = ANN) -> list[str]:
-    return [one.product_id for one in follows.list_follows_of_customer(shop, caller, caller.id, 100, None).items]
+    return [one.product_id for one in follows.list_follows_of_customer(shop, ListRequest(caller, 100), caller.id).items]
 
 
 def test_one_write_shows_in_both_directions(shop: ShopContext, wire: WireTap) -> None:
@@ -111,10 +114,10 @@ def test_a_lost_answer_changes_nothing(shop: ShopContext, patient_wire: WireTap,
 def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: ShopContext, caller: Caller) -> None:
     follows.follow_product(shop, ANN, "mug")
     with pytest.raises(NotFound):
-        follows.list_follows_of_customer(shop, caller, "ann", 10, None)
+        follows.list_follows_of_customer(shop, ListRequest(caller, 10), "ann")
     with pytest.raises(NotAllowed):
-        follows.list_followers_of_product(shop, caller, "mug", 10, None)
-    assert len(follows.list_follows_of_customer(shop, STAFF, "ann", 10, None).items) == 1
+        follows.list_followers_of_product(shop, ListRequest(caller, 10), "mug")
+    assert len(follows.list_follows_of_customer(shop, ListRequest(STAFF, 10), "ann").items) == 1
 
 
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
@@ -124,15 +127,15 @@ def test_both_lists_come_once_page_after_page(shop: ShopContext, limit: int) -> 
         shop.table.write(put_if_absent(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))
         shop.table.write(put_if_absent(FOLLOW, Follow(customer_id=id, product_id="jug", created_at=AT)))
     of_customer, of_product = list[str](), list[str]()
-    after_: str | None = None
+    cursor: str | None = None
     while True:
-        page = follows.list_follows_of_customer(shop, STAFF, "cid", limit, after_)
+        page = follows.list_follows_of_customer(shop, ListRequest(STAFF, limit, cursor), "cid")
         of_customer += [one.product_id for one in page.items]
-        if (after_ := page.after) is None:
+        if (cursor := page.cursor) is None:
             break
     while True:
-        page = follows.list_followers_of_product(shop, STAFF, "jug", limit, after_)
+        page = follows.list_followers_of_product(shop, ListRequest(STAFF, limit, cursor), "jug")
         of_product += [one.customer_id for one in page.items]
-        if (after_ := page.after) is None:
+        if (cursor := page.cursor) is None:
             break
     assert of_customer == of_product == ids

@@ -30,6 +30,7 @@ from functions.shop.invoices import (
     get_invoice_of_order,
     list_invoices_of_customer,
 )
+from functions.shop.lists import ListRequest
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -400,7 +401,7 @@ def test_invoices_are_shown_to_their_customer_and_staff(shop: ShopContext) -> No
         with pytest.raises(NotFound):
             get_invoice_of_order(shop, caller, order.order_id)
         with pytest.raises(NotFound):
-            list_invoices_of_customer(shop, caller, "ann", "", "", 10, None)
+            list_invoices_of_customer(shop, ListRequest(caller, 10), "ann")
     with pytest.raises(NotFound):
         get_invoice(shop, ANN, "2026-99999999")
 
@@ -413,10 +414,10 @@ def test_invoices_of_a_customer_come_newest_first_in_a_range_that_is_half_open(
         issue(shop, order)
         clock.now += timedelta(minutes=1)
     pay(shop, replace(order_of_bob(shop)))
-    found = list_invoices_of_customer(shop, ANN, "ann", moment(1), moment(3), 10, None)
+    found = list_invoices_of_customer(shop, ListRequest(ANN, 10, since=moment(1), until=moment(3)), "ann")
     assert [each.order_id for each in found.items] == [orders[2].order_id, orders[1].order_id]
-    first = list_invoices_of_customer(shop, ANN, "ann", "", "", 3, None)
-    rest = list_invoices_of_customer(shop, ANN, "ann", "", "", 3, first.after)
+    first = list_invoices_of_customer(shop, ListRequest(ANN, 3), "ann")
+    rest = list_invoices_of_customer(shop, ListRequest(ANN, 3, first.cursor), "ann")
     assert [each.order_id for each in (*first.items, *rest.items)] == [order.order_id for order in orders[::-1]]
 
 

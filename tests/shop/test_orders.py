@@ -9,6 +9,7 @@ from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.lists import ListRequest
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
@@ -38,16 +39,16 @@ def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
         assert orders.get_order(shop, caller, order.order_id) == order
         assert orders.get_lines_of_order(shop, caller, order.order_id) == order.lines
         assert orders.get_order_owner(shop, caller, order.order_id).customer_id == "ann"
-        whole = orders.get_order_item_collection(shop, caller, order.order_id, 10, None).items
+        whole = orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id).items
         assert [item for item in whole if isinstance(item, Order)] == [order]
     for caller in (BOB, WAREHOUSE):
         for read in (orders.get_order, orders.get_lines_of_order, orders.get_order_owner):
             with pytest.raises(NotFound):
                 read(shop, caller, order.order_id)
         with pytest.raises(NotFound):
-            orders.get_order_item_collection(shop, caller, order.order_id, 10, None)
+            orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id)
         with pytest.raises(NotFound):
-            orders.list_orders_of_customer(shop, caller, "ann", 10, None)
+            orders.list_orders_of_customer(shop, ListRequest(caller, 10), "ann")
 
 
 def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
@@ -59,21 +60,12 @@ def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
         clock.now += timedelta(minutes=1)
     for oldest_first, expected in ((True, placed[1:3]), (False, placed[2:0:-1])):
         page = orders.list_orders_by_status(
-            shop,
-            STAFF,
-            "PENDING",
-            oldest_first=oldest_first,
-            since=moment(1),
-            until=moment(3),
-            limit=10,
-            after=None,
+            shop, ListRequest(STAFF, 10, since=moment(1), until=moment(3)), "PENDING", oldest_first=oldest_first
         )
         assert [each.order_id for each in page.items] == expected
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            orders.list_orders_by_status(
-                shop, caller, "PENDING", oldest_first=True, since="", until="", limit=10, after=None
-            )
+            orders.list_orders_by_status(shop, ListRequest(caller, 10), "PENDING", oldest_first=True)
 
 
 def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:

@@ -18,6 +18,7 @@ from functions.model.errors import (
     UnknownProducts,
 )
 from functions.shop import cancellation, discounts, orders, placing, products
+from functions.shop.lists import ListRequest
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import Engine
@@ -86,9 +87,7 @@ def test_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine:
 def test_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
     order = place(shop)
     for oldest_first in (True, False):
-        page = orders.list_orders_by_status(
-            shop, STAFF, "PENDING", oldest_first=oldest_first, since="", until="", limit=10, after=None
-        )
+        page = orders.list_orders_by_status(shop, ListRequest(STAFF, 10), "PENDING", oldest_first=oldest_first)
         assert [each.order_id for each in page.items] == [order.order_id]
 
 

@@ -8,6 +8,7 @@ import pytest
 from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllowed, NotFound
 from functions.model.table import PRODUCT
 from functions.shop import products
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
@@ -96,8 +97,8 @@ def test_two_changes_at_once_are_both_kept(shop: ShopContext, rival: ShopContext
 # categories ---------------------------------------------------------------------------------------------------
 def in_category(shop: ShopContext, category: str) -> dict[str, int]:
     """Return the available pieces of each product in a category, in the order of the list."""
-    found = products.list_products_in_category(shop, category, 100, None)
-    assert found.after is None
+    found = products.list_products_in_category(shop, ListRequest(ANN, 100), category)
+    assert found.cursor is None
     return {offered.product.product_id: offered.available for offered in found.items}
 
 
@@ -121,7 +122,7 @@ def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop:
 
 def test_a_renamed_or_repriced_product_stays_in_its_list_with_its_new_values(shop: ShopContext) -> None:
     changed = products.update_product(shop, STAFF, "mug", "Red mug #1", 999)
-    found = products.list_products_in_category(shop, "/", 1, None)
+    found = products.list_products_in_category(shop, ListRequest(ANN, 1), "/")
     assert [offered.product for offered in found.items] == [changed]
 
 
@@ -156,15 +157,15 @@ def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_pa
     for number in range(6):
         create_stocked_product(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
     wire.clear()
-    five = products.list_products_in_category(shop, "/jugs/", 5, None)
+    five = products.list_products_in_category(shop, ListRequest(ANN, 5), "/jugs/")
     assert wire.operations == ["Query", "BatchGetItem"]
     assert [offered.available for offered in five.items] == [20] * 5
     wire.clear()
-    six = products.list_products_in_category(shop, "/jugs/", 6, None)
+    six = products.list_products_in_category(shop, ListRequest(ANN, 6), "/jugs/")
     assert wire.operations == ["Query", "BatchGetItem", "BatchGetItem"]
     assert [offered.available for offered in six.items] == [20] * 6
     wire.clear()
-    assert products.list_products_in_category(shop, "/none/", 5, None).items == ()
+    assert products.list_products_in_category(shop, ListRequest(ANN, 5), "/none/").items == ()
     assert wire.operations == ["Query"]
 
 

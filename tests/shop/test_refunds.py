@@ -13,6 +13,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
+from functions.shop.lists import ListRequest
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
@@ -363,21 +364,21 @@ def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopC
     order_id = paid(shop)
     give(shop, order_id, 500)
     for caller in (ANN, STAFF):
-        (refund,) = refunds.list_refunds_of_order(shop, caller, order_id, 10, None).items
+        (refund,) = refunds.list_refunds_of_order(shop, ListRequest(caller, 10), order_id).items
         assert refund.amount == 500
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound):
-            refunds.list_refunds_of_order(shop, caller, order_id, 10, None)
+            refunds.list_refunds_of_order(shop, ListRequest(caller, 10), order_id)
     with pytest.raises(NotFound):
-        refunds.list_refunds_of_order(shop, ANN, "none-such", 10, None)
-    assert refunds.list_refunds_of_order(shop, STAFF, "none-such", 10, None).items == ()
+        refunds.list_refunds_of_order(shop, ListRequest(ANN, 10), "none-such")
+    assert refunds.list_refunds_of_order(shop, ListRequest(STAFF, 10), "none-such").items == ()
 
 
 def test_refunds_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState):
-        refunds.list_refunds_of_order(shop, ANN, order.order_id, 10, None)
+        refunds.list_refunds_of_order(shop, ListRequest(ANN, 10), order.order_id)
 
 
 # random requests ------------------------------------------------------------------------------------------------------

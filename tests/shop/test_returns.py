@@ -26,6 +26,7 @@ from functions.model.table import ORDER_SUMMARY
 from functions.shop import archive as shop_archive
 from functions.shop import returns
 from functions.shop.idempotency import IdempotentResult
+from functions.shop.lists import ListRequest
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -330,16 +331,16 @@ def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopC
     for key in ("one", "two"):
         return_pieces(shop, order, key, mug=1)
     for caller in (ANN, STAFF):
-        first = returns.list_returns_of_order(shop, caller, order.order_id, 1, None)
-        rest = returns.list_returns_of_order(shop, caller, order.order_id, 1, first.after)
+        first = returns.list_returns_of_order(shop, ListRequest(caller, 1), order.order_id)
+        rest = returns.list_returns_of_order(shop, ListRequest(caller, 1, first.cursor), order.order_id)
         assert [it.quantities for it in (*first.items, *rest.items)] == [{"mug": 1}] * 2
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound) as refusal:
-            returns.list_returns_of_order(shop, caller, order.order_id, 10, None)
+            returns.list_returns_of_order(shop, ListRequest(caller, 10), order.order_id)
         assert refusal.value.what == "order"
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState) as wrong:
-        returns.list_returns_of_order(shop, ANN, order.order_id, 10, None)
+        returns.list_returns_of_order(shop, ListRequest(ANN, 10), order.order_id)
     assert wrong.value.state == "ARCHIVED"
 
 

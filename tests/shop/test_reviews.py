@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent
 from functions.model import changes
 from functions.model.entities import Order, Review
@@ -16,6 +15,7 @@ from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.lists import ListPage, ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
@@ -49,7 +49,7 @@ def write(shop: ShopContext, order_id: str, stars: int = 5, text: str = "Keeps w
 
 
 def shown(shop: ShopContext, product_id: str = "mug") -> list[tuple[str, int, str]]:
-    found = reviews.list_reviews_of_product(shop, product_id, 100, None).items
+    found = reviews.list_reviews_of_product(shop, ListRequest(ANN, 100), product_id).items
     return [(review.customer_id, review.stars, review.text) for review in found]
 
 
@@ -61,7 +61,7 @@ def test_a_buyer_reviews_a_delivered_product_with_one_read_and_one_write(
     assert wire.operations == ["BatchGetItem", "PutItem"]
     assert (written.written_at, written.created_at, written.version) == (moment(), moment(), 1)
     assert shown(shop) == [("ann", 5, "Keeps warm.")]
-    assert reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items == (written,)
+    assert reviews.list_reviews_by_customer(shop, ListRequest(ANN, 10), "ann").items == (written,)
 
 
 NOT_YET = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "CANCELLED", "LAPSED"]
@@ -162,7 +162,7 @@ def test_a_second_order_of_the_product_changes_the_same_review(shop: ShopContext
 def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop: ShopContext, bought: str) -> None:
     run_concurrently(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
     ((_, stars, _),) = shown(shop)
-    (review,) = reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items
+    (review,) = reviews.list_reviews_by_customer(shop, ListRequest(ANN, 10), "ann").items
     assert (review.version, review.stars) == (3, stars)
 
 
@@ -197,7 +197,7 @@ def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
     for _ in range(2):
         reviews.delete_review(shop, caller, "mug", "ann")
         assert shown(shop) == []
-    assert reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items == ()
+    assert reviews.list_reviews_by_customer(shop, ListRequest(ANN, 10), "ann").items == ()
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
@@ -209,7 +209,7 @@ def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_custome
         with pytest.raises(NotFound):
             reviews.delete_review(shop, caller, product_id, "ann")
     with pytest.raises(NotFound):
-        reviews.list_reviews_by_customer(shop, caller, "ann", 10, None)
+        reviews.list_reviews_by_customer(shop, ListRequest(caller, 10), "ann")
     assert len(shown(shop)) == 1
 
 
@@ -251,21 +251,19 @@ def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, c
             put_if_absent(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at))
         )
     for limit in (1, 2, 4, 9, 50):
-        of_product = all_of(partial(reviews.list_reviews_of_product, shop, "mug", limit))
-        by_customer = all_of(partial(reviews.list_reviews_by_customer, shop, STAFF, "cid", limit))
+        of_product = all_of(lambda request: reviews.list_reviews_of_product(shop, request, "mug"), limit)
+        by_customer = all_of(lambda request: reviews.list_reviews_by_customer(shop, request, "cid"), limit)
         assert [review.customer_id for review in of_product] == [f"c{number}" for number in range(8, -1, -1)]
         assert [review.product_id for review in by_customer] == [f"p{number}" for number in range(8, -1, -1)]
 
 
-def all_of(page_after: Callable[[str | None], QueryPage[Review]]) -> Iterator[Review]:
+def all_of(ask: Callable[[ListRequest], ListPage[Review]], limit: int) -> Iterator[Review]:
     """Yield the reviews of all pages."""
-    after_: str | None = None
-    while True:
-        page = page_after(after_)
+    request: ListRequest | None = ListRequest(STAFF, limit)
+    while request:
+        page = ask(request)
         yield from page.items
-        after_ = page.after
-        if after_ is None:
-            return
+        request = replace(request, cursor=page.cursor) if page.cursor else None
 
 
 def test_a_return_after_the_review_leaves_it(shop: ShopContext, bought: str) -> None:

@@ -10,6 +10,7 @@ from functions.model.entities import SALES_MINUTE_SHARDS, SEASON_SHARDS, SalesMi
 from functions.model.errors import NotAllowed
 from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.shop import sales_statistics
+from functions.shop.lists import ListRequest
 from functions.shop.sales_statistics import MinuteSales
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, STAFF, WAREHOUSE
@@ -20,12 +21,12 @@ SEASON = SAMPLES[BEST_SELLER].season
 
 def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") -> list[MinuteSales]:
     found: list[MinuteSales] = []
-    after = None
+    cursor = None
     while True:
-        page = sales_statistics.list_sales_minutes(shop, STAFF, since, until, limit, after)
+        page = sales_statistics.list_sales_minutes(shop, ListRequest(STAFF, limit, cursor, since=since, until=until))
         assert len(page.items) <= limit
         found += page.items
-        if (after := page.after) is None:
+        if (cursor := page.cursor) is None:
             return found
 
 
@@ -43,11 +44,11 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     )
     assert len({replace(SAMPLES[BEST_SELLER], product_id=f"p{n:02}").shard for n in range(1, 31)}) == SEASON_SHARDS.read
     found: list[tuple[str, int]] = []
-    after = None
+    cursor = None
     while True:
-        page = sales_statistics.list_best_sellers_with_pieces(shop, STAFF, SEASON, 7, after)
+        page = sales_statistics.list_best_sellers_with_pieces(shop, ListRequest(STAFF, 7, cursor), SEASON)
         found += [(one.product_id, one.pieces) for one in page.items]
-        if (after := page.after) is None:
+        if (cursor := page.cursor) is None:
             break
     assert found == [(f"p{pieces:02}", pieces * 5) for pieces in range(30, 0, -1)]
 
@@ -56,7 +57,7 @@ def test_ten_sell_better_than_nine(shop: ShopContext) -> None:
     for product_id, pieces in (("nine", 9), ("ten", 10), ("hundred", 100)):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
         shop.table.write(put_if_absent(BEST_SELLER, seller))
-    best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
+    best = sales_statistics.list_best_sellers(shop, ListRequest(ANN, 3), SEASON).items
     assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
 
 
@@ -64,14 +65,16 @@ def test_a_product_with_more_returns_than_sales_is_not_listed(shop: ShopContext)
     for product_id, pieces in (("sold", 1), ("evens out", 0), ("came back", -2)):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
         shop.table.write(put_if_absent(BEST_SELLER, seller))
-    assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
-    assert sales_statistics.list_pieces_of_product(shop, STAFF, "came back", 10, None).items[0].pieces == -2
+    assert [one.product_id for one in sales_statistics.list_best_sellers(shop, ListRequest(ANN, 10), SEASON).items] == [
+        "sold"
+    ]
+    assert sales_statistics.list_pieces_of_product(shop, ListRequest(STAFF, 10), "came back").items[0].pieces == -2
 
 
 def test_a_product_shows_its_months_newest_first(shop: ShopContext) -> None:
     for season in ("2025-12", "2026-02", "2026-01"):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season=season)))
-    found = sales_statistics.list_pieces_of_product(shop, STAFF, "mug", 10, None).items
+    found = sales_statistics.list_pieces_of_product(shop, ListRequest(STAFF, 10), "mug").items
     assert [one.season for one in found] == ["2026-02", "2026-01", "2025-12"]
 
 
@@ -116,8 +119,8 @@ def test_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: i
 def test_figures_are_for_staff(shop: ShopContext) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            sales_statistics.list_best_sellers_with_pieces(shop, caller, SEASON, 10, None)
+            sales_statistics.list_best_sellers_with_pieces(shop, ListRequest(caller, 10), SEASON)
         with pytest.raises(NotAllowed):
-            sales_statistics.list_pieces_of_product(shop, caller, "mug", 10, None)
+            sales_statistics.list_pieces_of_product(shop, ListRequest(caller, 10), "mug")
         with pytest.raises(NotAllowed):
-            sales_statistics.list_sales_minutes(shop, caller, "", "", 10, None)
+            sales_statistics.list_sales_minutes(shop, ListRequest(caller, 10))

@@ -13,6 +13,7 @@ from functions.model import table as t
 from functions.model.entities import Order, Stock, hash_to_bucket
 from functions.model.errors import InvalidInput, NotFound, OutOfStock
 from functions.shop import cancellation, products
+from functions.shop.lists import ListRequest
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
 from functions.shop.stock_parts import MOVE_SECONDS, plan_moves
@@ -233,7 +234,9 @@ def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_so
     assert sum(filled(shop).values()) == 5
     assert products.get_product_with_stock(shop, "vase").available == 5
     (listed,) = [
-        one for one in products.list_products_in_category(shop, "/", 9, None).items if one.product.product_id == "vase"
+        one
+        for one in products.list_products_in_category(shop, ListRequest(ANN, 9), "/").items
+        if one.product.product_id == "vase"
     ]
     assert listed.available == 5
     assert place(shop, "all", vase=5).lines["vase"].quantity == 5

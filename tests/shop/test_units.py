@@ -14,6 +14,7 @@ import pytest
 from functions.model.entities import Order
 from functions.shop import cancellation, categories, customers, follows, products, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
@@ -174,7 +175,7 @@ def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_o
 ) -> None:
     for number in range(7):
         create_stocked_product(shop, f"jug-{number}", 1, parts=3, category="/jugs/")
-    requests, units = spent(wire, lambda: products.list_products_in_category(shop, "/jugs/", 5, None))
+    requests, units = spent(wire, lambda: products.list_products_in_category(shop, ListRequest(ANN, 5), "/jugs/"))
     assert (requests, units) == (["Query", "BatchGetItem"], {"Query": 0.5, "BatchGetItem": 0.5 * 5 * 3})
 
 

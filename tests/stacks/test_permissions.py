@@ -28,6 +28,7 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.erasure import erase_customer
+from functions.shop.lists import ListRequest
 from local.world.dynamodb_engine import REGION
 from local.world.expiry import expire_until
 from local.world.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
@@ -403,15 +404,15 @@ def test_every_function_has_the_permissions_for_processing_orders(
 ) -> None:
     shop = harness.shop
     harness.open_shop(available=10)
-    products.list_products_in_category(shop, "/", 20, None)
+    products.list_products_in_category(shop, ListRequest(ANN, 20), "/")
     companies.create_company(shop, STAFF, "acme", "Acme")
     companies.add_member(shop, STAFF, "acme", ANN.id)
-    companies.get_company_with_members(shop, ANN, "acme", 20, None)
+    companies.get_company_with_members(shop, ListRequest(ANN, 20), "acme")
     customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
     mugs = {"product_id": "mug", "name": "Red mug", "price": 1250, "currency": "EUR"}
     lines = [imports.ParsedLine(1, mugs, 5), imports.ParsedLine(2, {**mugs, "product_id": "jug"}, 5)]
     imports.import_products(shop, STAFF, "file", {}, lambda: lines)
-    activity.list_activity_of_day(shop, STAFF, "2026-11-21", 20, None)
+    activity.list_activity_of_day(shop, ListRequest(STAFF, 20), "2026-11-21")
     sold, cancelled = harness.place_order("sold", mug=2, pot=1), harness.place_order("cancelled")
     harness.place_order("lapsed")
     harness.process_all()
@@ -428,9 +429,9 @@ def test_every_function_has_the_permissions_for_processing_orders(
     harness.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
     harness.process_all()
     reviews.write_review(shop, ANN, "mug", sold, 5, "Keeps warm.")
-    reviews.list_reviews_of_product(shop, "mug", 20, None)
+    reviews.list_reviews_of_product(shop, ListRequest(ANN, 20), "mug")
     follows.follow_product(shop, ANN, "mug")
-    follows.list_followers_of_product(shop, STAFF, "mug", 20, None)
+    follows.list_followers_of_product(shop, ListRequest(STAFF, 20), "mug")
     monkeypatch.setenv("PAGE_SIZE", "1")
     products.update_product(shop, STAFF, "mug", price=990)
     products.create_product(shop, STAFF, "cup", "Cup", 990, "EUR", 1)

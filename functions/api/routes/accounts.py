@@ -18,13 +18,13 @@ from functions.api.http.fields import (
     command_response,
     text_matching,
 )
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import AlreadyExists, InsufficientFunds, NotAllowed, NotFound, SelfTransfer, WrongCurrency
 from functions.model.money import MAX_MINOR_UNITS, Currency
-from functions.model.patterns import ACCOUNTS_OF_CUSTOMER, ENTRIES_OF_ACCOUNT
 from functions.shop import accounts
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -190,11 +190,8 @@ def accounts_of_customer(
 ) -> Listed[AccountAnswer]:
     """List a customer's accounts with store credit, one for each currency. A new account is listed after a moment."""
     customer_id = resolve_customer_id(caller, customer_id)
-    return paginate(
-        ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),
-        lambda after: accounts.list_accounts_of_customer(shop(), caller, customer_id, limit, after),
-        AccountAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(accounts.list_accounts_of_customer(shop(), request, customer_id), AccountAnswer.of)
 
 
 @router.get("/accounts/<account_id>")
@@ -208,11 +205,8 @@ def entries_of_account(
     caller: SignedIn, account_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[EntryAnswer]:
     """List the movements on an account, newest first."""
-    return paginate(
-        ListRequest(caller, ENTRIES_OF_ACCOUNT, (account_id,), cursor),
-        lambda after: accounts.list_entries_of_account(shop(), caller, account_id, limit, after),
-        EntryAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(accounts.list_entries_of_account(shop(), request, account_id), EntryAnswer.of)
 
 
 @router.post(

@@ -10,13 +10,13 @@ from pydantic import ConfigDict
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
 from functions.api.http.fields import CatalogId, CategoryPath, Listed, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
 from functions.model.errors import AlreadyExists, NotAllowed, NotEmpty, NotFound, UnknownCategory
-from functions.model.patterns import CHILD_CATEGORIES, DESCENDANT_CATEGORIES
 from functions.shop import categories
+from functions.shop.lists import ListRequest
 
 router = Router()
 CategoryPathQuery = Annotated[
@@ -114,11 +114,8 @@ def children_of_category(
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
     """List the direct children of a category, sorted by path. Changes are visible after a moment."""
-    return paginate(
-        ListRequest(ANONYMOUS, CHILD_CATEGORIES, (catalog, path), cursor),
-        lambda after: categories.list_children(shop(), path, limit, after, catalog),
-        CategoryAnswer.of,
-    )
+    request = ListRequest(ANONYMOUS, limit, cursor)
+    return list_answer(categories.list_children(shop(), request, path, catalog), CategoryAnswer.of)
 
 
 @router.get("/categories/descendants")
@@ -129,8 +126,5 @@ def descendants_of_category(
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
     """List all categories below a path. Each category comes before its children."""
-    return paginate(
-        ListRequest(ANONYMOUS, DESCENDANT_CATEGORIES, (catalog, path), cursor),
-        lambda after: categories.list_descendants(shop(), path, limit, after, catalog),
-        CategoryAnswer.of,
-    )
+    request = ListRequest(ANONYMOUS, limit, cursor)
+    return list_answer(categories.list_descendants(shop(), request, path, catalog), CategoryAnswer.of)

@@ -7,12 +7,12 @@ from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty
-from functions.model.patterns import COMPANIES, COMPANY_WITH_MEMBERS
 from functions.shop import companies
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -81,11 +81,8 @@ def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]
 @router.get("/companies", openapi_extensions=problem_responses(NotAllowed))
 def list_companies(caller: SignedIn, limit: Limit = 20, cursor: Cursor = None) -> Listed[CompanyAnswer]:
     """List all companies, sorted by id. For staff. Changes are visible after a moment."""
-    return paginate(
-        ListRequest(caller, COMPANIES, (), cursor),
-        lambda after: companies.list_companies(shop(), caller, limit, after),
-        CompanyAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(companies.list_companies(shop(), request), CompanyAnswer.of)
 
 
 @router.patch("/companies/<company_id>", openapi_extensions=problem_responses(NotAllowed))
@@ -107,15 +104,14 @@ def company(caller: SignedIn, company_id: Id, limit: Limit = 20, cursor: Cursor 
 
     If a member joins or leaves, the list shows it after a moment.
     """
-    asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
-    found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)
+    found = companies.get_company_with_members(shop(), ListRequest(caller, limit, cursor), company_id)
     return CompanyPage(
         company=None if found.company is None else CompanyAnswer.of(found.company),
         members=[
             Member(customer_id=one.customer_id, name=one.name, email=one.email if caller.is_staff else None)
             for one in found.members
         ],
-        cursor=asked.seal_cursor(found.after),
+        cursor=found.cursor,
     )
 
 

@@ -5,15 +5,15 @@ from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
 from functions.api.routes.order_responses import PaymentAnswer
 from functions.api.routes.payments import ProviderId
 from functions.model.errors import InsufficientFunds, NotAllowed, TooManyPayments, TooMuch, WrongCurrency, WrongState
-from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import credit_payments, payments
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -74,11 +74,8 @@ def payments_of_order(
     Failed payments are included. Staff can also use the id of an archived or unknown order. The list then has the
     payments that arrived with this order id but matched no order.
     """
-    return paginate(
-        ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),
-        lambda after: credit_payments.list_payments_of_order(shop(), caller, order_id, limit, after),
-        PaymentAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(credit_payments.list_payments_of_order(shop(), request, order_id), PaymentAnswer.of)
 
 
 @router.get("/payments/<payment_id>/order", openapi_extensions=problem_responses(NotAllowed))

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from functions.adapters import object_store
 from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop
 from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel, check_visible
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, WholeNumber, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
@@ -27,9 +27,9 @@ from functions.model.errors import (
     NotFound,
     WrongState,
 )
-from functions.model.patterns import CUSTOMER_ITEM_COLLECTION, CUSTOMERS, ORDERS_OF_CUSTOMER
 from functions.runtime import clients, environment
 from functions.shop import customers, data_export, erasure
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 
 router = Router()
@@ -214,7 +214,7 @@ def list_customers(
     Upper and lower case of an address do not matter. New customers and changes are visible after a moment, but an
     address finds its customer at once.
     """
-    low, high = check_time_range(since, until)
+    request = ListRequest(caller, limit, cursor, since, until)
     if email is not None:
         if since or until or cursor:
             raise InvalidInput("email", "cannot be combined with from, to and cursor")
@@ -223,11 +223,7 @@ def list_customers(
         except NotFound:
             found = []
         return Listed(items=found, cursor=None)
-    return paginate(
-        ListRequest(caller, CUSTOMERS, (low, high), cursor),
-        lambda after: customers.list_customers(shop(), caller, low, high, limit, after),
-        CustomerAnswer.of,
-    )
+    return list_answer(customers.list_customers(shop(), request), CustomerAnswer.of)
 
 
 @router.get("/customers/<customer_id>")
@@ -282,11 +278,8 @@ def export_of_customer(
     `cursor` until it is null. A page before the last page can be empty.
     """
     customer_id = resolve_customer_id(caller, customer_id)
-    return paginate(
-        ListRequest(caller, CUSTOMER_ITEM_COLLECTION, (customer_id,), cursor),
-        lambda after: data_export.export_customer(shop(), caller, customer_id, limit, after, _read_archive_object),
-        KeptItem.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(data_export.export_customer(shop(), request, customer_id, _read_archive_object), KeptItem.of)
 
 
 def _read_archive_object(stub: ArchivedOrder) -> Sequence[Image]:
@@ -305,12 +298,12 @@ def _read_archive_object(stub: ArchivedOrder) -> Sequence[Image]:
 def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
     """Show a customer with the customer's settings and newest orders, in one request."""
     customer_id = resolve_customer_id(caller, customer_id)
-    page = customers.get_customer_overview(shop(), caller, customer_id, limit)
+    page = customers.get_customer_overview(shop(), ListRequest(caller, limit), customer_id)
     return CustomerPage(
         customer=CustomerAnswer.of(page.customer),
         settings=SettingsAnswer.of(page.settings),
         orders=[OrderInList.of(order) for order in page.orders],
-        cursor=ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id, "", "")).seal_cursor(page.after),
+        cursor=page.cursor,
     )
 
 

@@ -7,15 +7,15 @@ from pydantic import ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import DiscountCode, Listed, Price, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, Timestamp, paginate
+from functions.api.http.paging import Cursor, Limit, Timestamp, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.dynamodb.keys import Instant
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
-from functions.model.patterns import DISCOUNTS
 from functions.shop import discounts
 from functions.shop.discounts import MAX_PARTS, DiscountUsage
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -104,11 +104,8 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
 @router.get("/discounts", openapi_extensions=problem_responses(NotAllowed))
 def list_discounts(caller: SignedIn, limit: Limit = 20, cursor: Cursor = None) -> Listed[DiscountInList]:
     """List all discount codes, sorted by code. For staff. Changes are visible after a moment."""
-    return paginate(
-        ListRequest(caller, DISCOUNTS, (), cursor),
-        lambda after: discounts.list_discounts(shop(), caller, limit, after),
-        DiscountInList.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(discounts.list_discounts(shop(), request), DiscountInList.of)
 
 
 @router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))

@@ -2,12 +2,12 @@
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import NotAllowed, NotRegistered
-from functions.model.patterns import FOLLOWERS_OF_PRODUCT, FOLLOWS_OF_CUSTOMER
 from functions.shop import follows
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -49,11 +49,8 @@ def followers_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Follower]:
     """List the followers of a product, sorted by customer id. For staff."""
-    return paginate(
-        ListRequest(caller, FOLLOWERS_OF_PRODUCT, (product_id,), cursor),
-        lambda after: follows.list_followers_of_product(shop(), caller, product_id, limit, after),
-        Follower.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(follows.list_followers_of_product(shop(), request, product_id), Follower.of)
 
 
 @router.get("/customers/<customer_id>/follows")
@@ -62,8 +59,5 @@ def follows_of_customer(
 ) -> Listed[Followed]:
     """List the products that a customer follows, sorted by product id."""
     customer_id = resolve_customer_id(caller, customer_id)
-    return paginate(
-        ListRequest(caller, FOLLOWS_OF_CUSTOMER, (customer_id,), cursor),
-        lambda after: follows.list_follows_of_customer(shop(), caller, customer_id, limit, after),
-        Followed.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(follows.list_follows_of_customer(shop(), request, customer_id), Followed.of)

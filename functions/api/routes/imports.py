@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel
 from functions.api.http.guard import CSV, NDJSON, REPLACEMENT_CHARACTER, UploadedFile, parse_json_object
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import (
     MAX_FIELD_LENGTH,
     MalformedRequest,
@@ -24,9 +24,9 @@ from functions.api.http.router import Router
 from functions.api.routes.products import NewProduct
 from functions.model.entities import Rejected
 from functions.model.errors import InvalidInput, NotAllowed
-from functions.model.patterns import IMPORT_WITH_PARTS
 from functions.shop import imports
 from functions.shop.imports import ParsedLine
+from functions.shop.lists import ListRequest
 
 router = Router()
 MAX_LINE_BYTES = 4096
@@ -229,8 +229,5 @@ def import_(caller: SignedIn, import_id: Id) -> ImportAnswer:
 @router.get("/imports/<import_id>/rejected", openapi_extensions=problem_responses(NotAllowed))
 def rejected_lines(caller: SignedIn, import_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RejectedLine]:
     """List the rejected lines of an import with their reasons, sorted by line number. For staff."""
-    return paginate(
-        ListRequest(caller, IMPORT_WITH_PARTS, (import_id,), cursor),
-        lambda after: imports.list_rejected_lines(shop(), caller, import_id, limit, after),
-        RejectedLine.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(imports.list_rejected_lines(shop(), request, import_id), RejectedLine.of)

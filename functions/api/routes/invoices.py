@@ -9,15 +9,15 @@ from pydantic import StringConstraints
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel, text_matching
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
 from functions.api.routes.order_responses import InvoiceAnswer
 from functions.model.errors import NotAllowed
-from functions.model.patterns import INVOICES_OF_CUSTOMER
 from functions.runtime import environment
 from functions.shop import invoices
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -59,12 +59,8 @@ def invoices_of_customer(
 ) -> Listed[InvoiceAnswer]:
     """List a customer's invoices by date of issue, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, INVOICES_OF_CUSTOMER, (customer_id, low, high), cursor),
-        lambda after: invoices.list_invoices_of_customer(shop(), caller, customer_id, low, high, limit, after),
-        InvoiceAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(invoices.list_invoices_of_customer(shop(), request, customer_id), InvoiceAnswer.of)
 
 
 @router.get("/invoices/<invoice_id>/print-link")

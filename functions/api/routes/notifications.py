@@ -2,10 +2,10 @@
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.router import Router
-from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.shop import order_notifications
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -34,14 +34,9 @@ def notifications_of_customer(
 ) -> Listed[NotificationAnswer]:
     """List the mails to a customer, sorted by the time of the reported event, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, NOTIFICATIONS_OF_CUSTOMER, (customer_id, low, high), cursor),
-        lambda after: order_notifications.list_notifications_of_customer(
-            shop(), caller, customer_id, limit, after, low, high
-        ),
-        NotificationAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    page = order_notifications.list_notifications_of_customer(shop(), request, customer_id)
+    return list_answer(page, NotificationAnswer.of)
 
 
 @router.get("/orders/<order_id>/notifications")
@@ -49,8 +44,5 @@ def notifications_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[NotificationAnswer]:
     """List the mails about an order, newest first."""
-    return paginate(
-        ListRequest(caller, NOTIFICATIONS_OF_ORDER, (order_id,), cursor),
-        lambda after: order_notifications.list_notifications_of_order(shop(), caller, order_id, limit, after),
-        NotificationAnswer.of,
-    )
+    page = order_notifications.list_notifications_of_order(shop(), ListRequest(caller, limit, cursor), order_id)
+    return list_answer(page, NotificationAnswer.of)

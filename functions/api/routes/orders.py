@@ -22,7 +22,7 @@ from functions.api.http.fields import (
     ResponseModel,
     one_line_text,
 )
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import (
@@ -47,15 +47,9 @@ from functions.model.errors import (
     UnknownProducts,
     WrongState,
 )
-from functions.model.patterns import (
-    ORDER_ITEM_COLLECTION,
-    ORDERS_BY_NUMBER,
-    ORDERS_BY_STATUS_NEWEST_FIRST,
-    ORDERS_BY_STATUS_OLDEST_FIRST,
-    ORDERS_OF_CUSTOMER,
-)
 from functions.runtime import observability
 from functions.shop import cancellation, orders, placing
+from functions.shop.lists import ListRequest
 
 router = Router()
 OrderNumber = Annotated[
@@ -183,29 +177,15 @@ def list_orders(
     if number is not None:
         if status or since or until or order:
             raise InvalidInput("number", "cannot be combined with status, from, to and order")
-        return paginate(
-            ListRequest(caller, ORDERS_BY_NUMBER, (e.order_number(number), number.lower()), cursor),
-            lambda after: orders.list_orders_by_number(shop(), caller, number, limit, after),
-            OrderInList.of_order,
-        )
+        request = ListRequest(caller, limit, cursor)
+        return list_answer(orders.list_orders_by_number(shop(), request, number), OrderInList.of_order)
+    if status is None and order:
+        raise InvalidInput("status", "is required with order")
+    request = ListRequest(caller, limit, cursor, since, until)
     if status is None:
-        if order:
-            raise InvalidInput("status", "is required with order")
-        return page_of_orders(caller, caller.id, since, until, limit, cursor)
-    low, high = check_time_range(since, until)
-    oldest_first = order == "oldest"
-    return paginate(
-        ListRequest(
-            caller,
-            ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST,
-            (status, low, high),
-            cursor,
-        ),
-        lambda after: orders.list_orders_by_status(
-            shop(), caller, status, oldest_first=oldest_first, since=low, until=high, limit=limit, after=after
-        ),
-        OrderInList.of,
-    )
+        return list_answer(orders.list_orders_of_customer(shop(), request, caller.id), OrderInList.of)
+    page = orders.list_orders_by_status(shop(), request, status, oldest_first=order == "oldest")
+    return list_answer(page, OrderInList.of)
 
 
 @router.get("/customers/<customer_id>/orders")
@@ -218,19 +198,9 @@ def orders_of_customer(
     cursor: Cursor = None,
 ) -> Listed[OrderInList]:
     """List a customer's orders by the time of placing, newest first. A new order appears after a moment."""
-    return page_of_orders(caller, resolve_customer_id(caller, customer_id), since, until, limit, cursor)
-
-
-def page_of_orders(
-    caller: SignedIn, customer_id: str, since: str | None, until: str | None, limit: int, cursor: str | None
-) -> Listed[OrderInList]:
-    """Return one page of a customer's orders, newest first, with the cursor of the next page."""
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id, low, high), cursor),
-        lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after, low, high),
-        OrderInList.of,
-    )
+    customer_id = resolve_customer_id(caller, customer_id)
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(orders.list_orders_of_customer(shop(), request, customer_id), OrderInList.of)
 
 
 @router.get("/orders/<order_id>")
@@ -242,9 +212,8 @@ def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 @router.get("/orders/<order_id>/whole")
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
     """Show an order with all items that belong to it. If there are several pages, the order is on the first page."""
-    asked = ListRequest(caller, ORDER_ITEM_COLLECTION, (order_id,), cursor)
-    found = orders.get_order_item_collection(shop(), caller, order_id, limit, asked.after)
-    return WholeOrder.of_items(found.items, asked.seal_cursor(found.after))
+    found = orders.get_order_item_collection(shop(), ListRequest(caller, limit, cursor), order_id)
+    return WholeOrder.of_items(found.items, found.cursor)
 
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))

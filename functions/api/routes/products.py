@@ -19,15 +19,15 @@ from functions.api.http.fields import (
     ResponseModel,
     command_response,
 )
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
 from functions.model.errors import AlreadyExists, NotAllowed, OutOfStock, UnknownCategory
 from functions.model.money import Currency
-from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.runtime.log import log
 from functions.shop import products
+from functions.shop.lists import ListRequest
 
 router = Router()
 MAX_STOCK_PARTS = 90
@@ -206,11 +206,9 @@ def products_in_category(
     Products of subcategories are not included: `GET /categories/descendants` lists the subcategories. A change or a
     sale is visible after a moment.
     """
-    return paginate(
-        ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),
-        lambda after: products.list_products_in_category(shop(), category, limit, after, catalog),
-        ProductInList.from_offered,
-    )
+    request = ListRequest(ANONYMOUS, limit, cursor)
+    page = products.list_products_in_category(shop(), request, category, catalog)
+    return list_answer(page, ProductInList.from_offered)
 
 
 @router.get("/products/<product_id>")

@@ -18,15 +18,15 @@ from functions.api.http.fields import (
     command_response,
     text_matching,
 )
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import Amount
 from functions.api.routes.order_responses import RefundAnswer
 from functions.api.routes.payments import REFUND_ID, ProviderId
 from functions.model.errors import NotAllowed, TooMuch, WrongState
-from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.shop import refund_processing, refunds
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -146,8 +146,5 @@ def settle_refund(
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
 def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
     """List the refunds of an order with their states."""
-    return paginate(
-        ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),
-        lambda after: refunds.list_refunds_of_order(shop(), caller, order_id, limit, after),
-        RefundAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(refunds.list_refunds_of_order(shop(), request, order_id), RefundAnswer.of)

@@ -8,14 +8,14 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, command_response
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import ReturnAnswer
 from functions.api.routes.orders import ProductQuantity, check_unique_products
 from functions.model.errors import AlreadyExists, NotAllowed, ReturnWindowOver, TooMuch, WrongState
-from functions.model.patterns import RETURNS_OF_ORDER
 from functions.shop import returns
+from functions.shop.lists import ListRequest
 from functions.shop.placing import MAX_PRODUCTS
 from functions.shop.refunds import RefundDestination
 
@@ -79,8 +79,5 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
 @router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(WrongState))
 def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
     """List the returns of an order. For the customer of the order and staff."""
-    return paginate(
-        ListRequest(caller, RETURNS_OF_ORDER, (order_id,), cursor),
-        lambda after: returns.list_returns_of_order(shop(), caller, order_id, limit, after),
-        ReturnAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(returns.list_returns_of_order(shop(), request, order_id), ReturnAnswer.of)

@@ -6,13 +6,13 @@ from pydantic import ConfigDict, Field
 
 from functions.api.http.context import ANONYMOUS, SignedIn, require_known, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, text_matching
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import Rating
 from functions.model.errors import NotBought, NotRegistered, WrongState
-from functions.model.patterns import REVIEWS_OF_CUSTOMER, REVIEWS_OF_PRODUCT
 from functions.shop import reviews
+from functions.shop.lists import ListRequest
 
 router = Router()
 # The pattern allows line breaks but no other control characters: a review may have several lines.
@@ -107,12 +107,8 @@ def reviews_of_product(
     product_id: Id, since: Since = None, until: Until = None, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[ReviewOfProduct]:
     """List the reviews of a product by the time when they were written, newest first. The authors are not shown."""
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id, low, high), cursor),
-        lambda after: reviews.list_reviews_of_product(shop(), product_id, limit, after, low, high),
-        ReviewOfProduct.of,
-    )
+    request = ListRequest(ANONYMOUS, limit, cursor, since, until)
+    return list_answer(reviews.list_reviews_of_product(shop(), request, product_id), ReviewOfProduct.of)
 
 
 @router.get("/products/<product_id>/rating")
@@ -135,9 +131,5 @@ def reviews_by_customer(
 ) -> Listed[ReviewAnswer]:
     """List a customer's reviews by the time when they were written, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, REVIEWS_OF_CUSTOMER, (customer_id, low, high), cursor),
-        lambda after: reviews.list_reviews_by_customer(shop(), caller, customer_id, limit, after, low, high),
-        ReviewAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(reviews.list_reviews_by_customer(shop(), request, customer_id), ReviewAnswer.of)

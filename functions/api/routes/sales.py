@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
 from functions.shop import sales
+from functions.shop.lists import ListRequest
 
 router = Router()
 
@@ -67,12 +67,8 @@ def sales_of_product(
     cursor: Cursor = None,
 ) -> Listed[Sale]:
     """List the sales of a product in the last 400 days, sorted by the time of their orders, newest first. For staff."""
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
-        lambda after: sales.list_sales_of_product(shop(), caller, product_id, low, high, limit, after),
-        Sale.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(sales.list_sales_of_product(shop(), request, product_id), Sale.of)
 
 
 @router.get("/customers/<customer_id>/bought")
@@ -89,9 +85,5 @@ def bought_by_customer(
     Orders that are not paid, were cancelled or are archived are left out. `limit` is a number of orders.
     """
     customer_id = resolve_customer_id(caller, customer_id)
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, PURCHASES_OF_CUSTOMER, (customer_id, low, high), cursor),
-        lambda after: sales.list_purchases_of_customer(shop(), caller, customer_id, low, high, limit, after),
-        Purchase.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(sales.list_purchases_of_customer(shop(), request, customer_id), Purchase.of)

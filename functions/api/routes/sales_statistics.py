@@ -6,13 +6,13 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
 from functions.api.http.fields import Id, Listed, ResponseModel, text_matching
-from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import BEST_SELLERS_BY_SEASON, PIECES_OF_PRODUCT_AND_SEASON, SALES_BY_MINUTE
 from functions.model.totals import season_of
 from functions.shop import sales_statistics
+from functions.shop.lists import ListRequest
 
 router = Router()
 Season = Annotated[
@@ -52,11 +52,8 @@ class PointAnswer(ResponseModel):
 def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
     """List the best sellers of a month, best first."""
     month = season or season_of(shop().now_instant())
-    return paginate(
-        ListRequest(ANONYMOUS, BEST_SELLERS_BY_SEASON, (month,), cursor),
-        lambda after: sales_statistics.list_best_sellers(shop(), month, limit, after),
-        BestSellerAnswer.of,
-    )
+    request = ListRequest(ANONYMOUS, limit, cursor)
+    return list_answer(sales_statistics.list_best_sellers(shop(), request, month), BestSellerAnswer.of)
 
 
 @router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
@@ -65,11 +62,8 @@ def best_sellers_with_pieces(
 ) -> Listed[PiecesAnswer]:
     """List the best sellers of a month with the number of pieces sold, best first. For staff."""
     month = season or season_of(shop().now_instant())
-    return paginate(
-        ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
-        lambda after: sales_statistics.list_best_sellers_with_pieces(shop(), caller, month, limit, after),
-        PiecesAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(sales_statistics.list_best_sellers_with_pieces(shop(), request, month), PiecesAnswer.of)
 
 
 @router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
@@ -77,11 +71,8 @@ def pieces_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None
 ) -> Listed[PiecesAnswer]:
     """List how many pieces of a product were sold in each month, newest first. For staff."""
-    return paginate(
-        ListRequest(caller, PIECES_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
-        lambda after: sales_statistics.list_pieces_of_product(shop(), caller, product_id, limit, after),
-        PiecesAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(sales_statistics.list_pieces_of_product(shop(), request, product_id), PiecesAnswer.of)
 
 
 @router.get("/insight/sales-by-minute", openapi_extensions=problem_responses(NotAllowed))
@@ -92,9 +83,5 @@ def metrics(
 
     The values are kept for 30 days. A minute without sales is not in the list.
     """
-    low, high = check_time_range(since, until)
-    return paginate(
-        ListRequest(caller, SALES_BY_MINUTE, (low, high), cursor),
-        lambda after: sales_statistics.list_sales_minutes(shop(), caller, low, high, limit, after),
-        PointAnswer.of,
-    )
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(sales_statistics.list_sales_minutes(shop(), request), PointAnswer.of)
