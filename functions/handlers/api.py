@@ -2,7 +2,7 @@
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-The handler checks the event, finds the route, authenticates the caller, counts a write, and checks the body. Then the
+The handler checks the event, finds the route, authenticates the caller, counts a write, and decodes the body. Then the
 router validates the input and calls the route function. If a step raises an error, functions/api/http/problems.py
 converts the error to an HTTP response. The handler writes one log line for each request.
 """
@@ -56,12 +56,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
     request = APIGatewayProxyEventV2(dict(guard.check_event(event)))
     check_origin_secret(event)
-    route = app.find_route(request.http_method, request.path)
+    route, ids = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
     if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
         line["staff_id"] = caller.id
-    ids = route.path_parameters(request.path) or {}
     line |= order_id_field(ids.get("order_id"))
     app.context |= {"caller": caller, "line": line, "ids": ids}
     limit_writes(route, caller)

@@ -1,9 +1,10 @@
-"""Tests the guard, which parses request bodies before the router: it parses valid bodies and rejects invalid bodies."""
+"""Tests the guard, which decodes and parses request bodies: it accepts valid bodies and rejects invalid bodies."""
 
 import contextlib
 import json
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from functions.api.http.guard import MAX_BODY_BYTES, MAX_DEPTH, MAX_NUMBER_DIGITS, parse_json_object, sanitize_body
 from functions.api.http.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType
-from proof.support.http_client import JSON, http_event
+from proof.support.http_client import JSON, ApiHarness, http_event
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")
 VALUES = st.recursive(
@@ -159,3 +160,10 @@ def test_json_is_declared_in_several_ways(declared: str) -> None:
 @pytest.mark.parametrize("body", [None, ""])
 def test_no_body_needs_no_type(body: str | None) -> None:
     assert sanitize_body(http_event("POST", "/orders/x/cancel") | {"body": body})["body"] is None
+
+
+def test_a_request_parses_its_body_once(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = Mock(wraps=json.loads)
+    monkeypatch.setattr(json, "loads", loads)
+    api.place_order()
+    loads.assert_called_once()

@@ -1,6 +1,6 @@
-"""Check a request before the router parses it: the body must be small and valid JSON without duplicate names.
+"""Decode and parse the body of a request: it must be small and valid JSON without duplicate names.
 
-Without these checks, the Powertools router would accept a JSON object with duplicate names. The router would also raise
+With its own parser, the Powertools router would accept a JSON object with duplicate names. The router would also raise
 uncaught errors if a body is not UTF-8, is deeply nested, or has integers with thousands of digits.
 """
 
@@ -82,7 +82,7 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event with a decoded body that is safe to parse as JSON.
+    """Return the event with its decoded body, which the router parses with `parse_json_object`.
 
     For a method without a body, such as GET, the body is removed (RFC 9110, 9.3). Raises MalformedRequest, BodyTooLarge
     or UnsupportedMediaType if the body is not accepted.
@@ -94,7 +94,6 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     text = _decode_body(body, bool(event.get("isBase64Encoded")))
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
-    parse_json_object(text)
     # Write the media type in lower case, because the router does not recognize it in upper case.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}

@@ -11,7 +11,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Router as Undecided
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from functions.api.http.field_selection import FIELDS, select_fields, selectable_answer
-from functions.api.http.guard import METHODS_WITH_BODY
+from functions.api.http.guard import METHODS_WITH_BODY, parse_json_object
 from functions.api.http.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
 
 INVALID_PATH = ("path", "contains a character that is not allowed in ids")
@@ -82,29 +82,34 @@ class ApiResolver(APIGatewayHttpResolver):
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
+        super().__init__(
+            enable_validation=True,
+            response_validation_error_http_code=500,
+            debug=False,
+            json_body_deserializer=parse_json_object,
+        )
         self.known_routes = routes
         self.handlers: dict[str, Callable[..., Any]] = {}
         self.use(middlewares=[_reject_unknown_input, select_fields])
         self.exception_handler(Exception)(_reraise)
         self.not_found(_reject_path)
 
-    def find_route(self, method: str, path: str) -> Route:
-        """Return the route of a request, and import its module.
+    def find_route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """Return the route of a request with the path parameters, and import its module.
 
         Raises RouteNotFound if no route has this path, MethodNotAllowed if the path has no such method, and
         MalformedRequest if the path ends with a newline.
         """
-        there = [route for route in self.known_routes if route.path_parameters(path) is not None]
+        there = [(route, ids) for route in self.known_routes if (ids := route.path_parameters(path)) is not None]
         if not there:
             raise RouteNotFound
         if path.endswith("\n"):  # Powertools would ignore this newline, because its patterns end with $: reject it here
             raise MalformedRequest(INVALID_PATH)
-        for route in there:
+        for route, ids in there:
             if route.method == method:
                 self.load(route)
-                return route
-        raise MethodNotAllowed(sorted(route.method for route in there))
+                return route, ids
+        raise MethodNotAllowed(sorted(route.method for route, _ in there))
 
     def load(self, route: Route) -> None:
         """Import the module of a route, and register all its routes with Powertools."""
