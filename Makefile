@@ -37,7 +37,7 @@ setup: installed ## install everything into this folder (other targets do it whe
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
 up: installed build/site/index.html ## start the shop on this machine and print its activity
-	@$(python) -m functions.model.declarations
+	@$(python) -m tools.declarations
 	$(python) -m local up $(ARGS)
 
 demo: installed ## run typical orders from request to archive, in a shop of their own on this machine
@@ -105,7 +105,7 @@ check: installed ## run the checks: lint, format, types, import contracts, words
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(python) .venv/bin/lint-imports --no-cache
-	$(python) -m functions.model.declarations
+	$(python) -m tools.declarations
 	$(python) -m docs.glossary_check
 	$(python) -m tests.support.omissions
 	@$(if $(findstring i,$(firstword -$(MAKEFLAGS))),,echo "All checks passed.")

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from functions.model.declarations import InvalidDeclarations, check_declarations
+from tools.declarations import InvalidDeclarations, check_declarations
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
-from functions.model.declarations import InvalidDeclarations
 from stacks.deploy_role_stack import DeployRoleStack
 from stacks.firewall_stack import FirewallStack
 from stacks.mail_domain_stack import MailDomainStack
 from stacks.nag_suppressions import add_nag_checks
 from stacks.orders_stack import OrdersStack
+from tools.declarations import InvalidDeclarations
 
 VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 

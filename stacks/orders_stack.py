@@ -11,7 +11,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import personal_data, retention
-from functions.model.declarations import InvalidDeclarations, check_declarations, declared_at
 from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import lambda_name, resource_prefix
 from functions.model.reactions import REACTIONS
@@ -50,6 +49,7 @@ from stacks.stage import Stage, cost_tags
 from stacks.stream_reader import StreamReader
 from stacks.switch_outputs import RunbookResources
 from stacks.table import OrdersTable
+from tools.declarations import InvalidDeclarations, check_declarations, declared_at
 
 WHOLE_PROCESSOR_MB = 1769
 """The memory at which a function has one whole processor. Lambda gives processor time in proportion to memory.

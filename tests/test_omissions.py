@@ -15,7 +15,6 @@ from functions.dynamodb.keys import Row
 from functions.mails import order_notifications
 from functions.model import copies, errors, events, metrics, reactions, totals
 from functions.model import table as t
-from functions.model.declarations import InvalidDeclarations, check_declarations
 from ops import migrations
 from proof.support import every_route, pattern_examples
 from proof.support.recorded import Recorded
@@ -25,6 +24,7 @@ from tests.model import test_table
 from tests.support import omissions
 from tests.support.applied_diff import copy_project, run_python
 from tests.support.omissions import find_omissions
+from tools.declarations import InvalidDeclarations, check_declarations
 
 Patch = pytest.MonkeyPatch
 AT = r"[\w/.-]+:\d+"
@@ -231,7 +231,7 @@ def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tm
     declared = folder / "functions/model/entities/products.py"
     declared.write_text(declared.read_text().replace("class Review:", "class Rated:"))
     sentence = r"functions/model/\w+\.py:\d+: no module of functions/model/entities declares Review: write it there"
-    for program in (["-m", "functions.model.declarations"], ["app.py"], ["-m", "pytest", "tests/model"]):
+    for program in (["-m", "tools.declarations"], ["app.py"], ["-m", "pytest", "tests/model"]):
         refused = run_python(folder, *program)
         assert refused.returncode != 0
         assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program

@@ -17,11 +17,11 @@ import pytest
 from botocore.client import BaseClient
 from hypothesis import HealthCheck, settings
 
-from functions.model.declarations import InvalidDeclarations, check_declarations
 from local.world import dynamodb_engine as local_engine
 from local.world.dynamodb_engine import Engine, EngineNotInstalled
 from proof.support.fast_botocore import speed_up_botocore
 from proof.support.recorded import Recorded
+from tools.declarations import InvalidDeclarations, check_declarations
 from tools.locks import npm_command
 
 if TYPE_CHECKING:

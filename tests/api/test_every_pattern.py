@@ -9,10 +9,10 @@ import pytest
 
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
-from functions.model.declarations import declared_at
 from functions.model.patterns import PATTERNS
 from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import ANN, STAFF, ApiHarness
+from tools.declarations import declared_at
 
 ROWS = {f"A{number}" for number in range(1, 27)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (

@@ -54,7 +54,7 @@ def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missi
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)
     python = [file for file in changed_files(diff) if file.endswith(".py")]
-    for program in (["ruff", "check"], ["ruff", "format", "--check"], ["functions.model.declarations"]):
+    for program in (["ruff", "check"], ["ruff", "format", "--check"], ["tools.declarations"]):
         checked = run_python(folder, "-m", *program, *(python if program[0] == "ruff" else ()))
         assert checked.returncode == 0, checked.stdout + checked.stderr
     missing = run_python(folder, "-m", "tests.support.omissions").stderr.splitlines()

@@ -7,7 +7,7 @@ from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import overlapping_rows
 from functions.model import patterns
 from functions.model import table as t
-from functions.model.declarations import InvalidDeclarations, check_declarations
+from tools.declarations import InvalidDeclarations, check_declarations
 
 
 @entity

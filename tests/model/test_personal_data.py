@@ -11,10 +11,10 @@ from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import NOBODY, Instant, Row
 from functions.model import table as t
 from functions.model.copies import SNAPSHOTS, Snapshot
-from functions.model.declarations import InvalidDeclarations, check_declarations
 from functions.model.personal_data import erase_image, erasure_indexes, find_place, owned_rows, personal_attributes
 from proof.support.samples import SAMPLES
 from tests.support.applied_diff import copy_project, run_python
+from tools.declarations import InvalidDeclarations, check_declarations
 
 
 @entity
@@ -174,7 +174,7 @@ def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_eras
     without = table.read_text(encoding="utf-8")
     table.write_text(without.replace("\nROWS: ", ROW.format(decided=""), 1), encoding="utf-8")
     sentence = r"functions/model/table\.py:\d+: Contact does not say whose personal data it holds: .*"
-    for program in (["-m", "functions.model.declarations"], ["-m", "stacks.app"], ["-m", "pytest", "tests/model"]):
+    for program in (["-m", "tools.declarations"], ["-m", "stacks.app"], ["-m", "pytest", "tests/model"]):
         refused = run_python(folder, *program)
         assert refused.returncode != 0
         assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program

@@ -15,7 +15,6 @@ from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
-from functions.model.declarations import declared_at
 from functions.shop.categories import list_ancestors
 from functions.shop.shop import ShopContext
 from local.world.dynamodb_engine import Engine
@@ -25,6 +24,7 @@ from proof.support.places import place_in
 from proof.support.recorded import Recorded
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import START
+from tools.declarations import declared_at
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ from functions.dynamodb.patterns import Query
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
-from functions.model.declarations import declared_at
 from functions.model.entities import OrderStatus
 from local.world.dynamodb_engine import Engine
 from proof.support.recorded import Recorded
 from proof.support.samples import AT, PERSONAL, SAMPLES, order, shipment
+from tools.declarations import declared_at
 
 KEYS = Path(__file__).with_name("recorded_keys.json")
 """The keys of the sample of each item type, by index."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from functions.model import retention
-from functions.model.declarations import InvalidDeclarations
 from functions.model.lambdas import lambda_name, resource_prefix
 from stacks.stage import STAGES, Stage
+from tools.declarations import InvalidDeclarations
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id")

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from functions.model.declarations import declared_at
 from functions.model.lambdas import resource_prefix
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
@@ -15,6 +14,7 @@ from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL
+from tools.declarations import declared_at
 
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},

@@ -1,7 +1,7 @@
 """Reports forgotten declarations, with one sentence for each: the missing part, and the file and line to add it.
 
 `make check` prints them (`python -m tests.support.omissions`). tests/test_omissions.py removes each declaration on
-purpose. functions/model/declarations.py checks the model alone, but these checks know API, stack and tests, too.
+purpose. tools/declarations.py checks the model alone, but these checks know API, stack and tests, too.
 """
 
 import inspect
@@ -16,7 +16,6 @@ from functions.api.http.router import Route
 from functions.mails import order_notifications, product_alerts
 from functions.model import copies, errors, metrics, patterns, reactions, totals
 from functions.model import table as t
-from functions.model.declarations import PROJECT, declared_at
 from ops.cli_errors import UsageError
 from ops.commands import migrate
 from proof.conformance.probes import PATTERN_PROBES
@@ -28,6 +27,7 @@ from stacks import alarm_definitions
 from tests.handlers import test_import_budgets
 from tests.model import test_table
 from tests.support.route_table import TABLE, declared_routes
+from tools.declarations import PROJECT, declared_at
 
 RUNBOOKS_WITHOUT_ALARM = {
     "orphaned-stack",

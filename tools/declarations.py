@@ -11,8 +11,8 @@ import importlib
 import traceback
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[2]
-MODEL = Path(__file__).parent
+PROJECT = Path(__file__).parents[1]
+MODEL = PROJECT / "functions" / "model"
 
 
 class InvalidDeclarations(TypeError):
@@ -22,7 +22,7 @@ class InvalidDeclarations(TypeError):
 def check_declarations() -> None:
     """Raise InvalidDeclarations if a declaration of the model is wrong."""
     try:
-        checks = importlib.import_module("functions.model.declaration_checks")
+        checks = importlib.import_module("tools.declaration_checks")
     except Exception as error:
         raise InvalidDeclarations(describe_failed_import(error)) from error
     if wrong := [*checks.find_wrong_declarations()]:

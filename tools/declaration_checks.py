@@ -6,7 +6,7 @@ from typing import Any
 from functions.dynamodb.keys import key_conflicts
 from functions.dynamodb.patterns import Query, missing_attributes, overlapping_rows
 from functions.model import events, patterns, personal_data, reactions, retention, states, table
-from functions.model.declarations import declared_at
+from tools.declarations import declared_at
 
 
 def find_wrong_declarations() -> Iterator[str]:
