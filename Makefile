@@ -161,15 +161,17 @@ adopt: installed ##+ make retained resources of a deleted stack part of a new on
 	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
 ##@ Document, calculate and measure
-docs: installed ##+ regenerate the generated pages of docs/
+docs: installed ##+ regenerate the generated pages of docs/ that git has
 	$(python) -m docs.generate
 	$(python) -m proof.conformance --page
 
 site: build/site/index.html ##+ build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
 	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
 
-build/site/index.html: .venv/.installed node_modules/.installed mkdocs.yml docs/site_hooks.py $(wildcard *.md docs/*.md docs/*/*.md)
-	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) .venv/bin/mkdocs build --quiet --strict
+site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py)
+
+build/site/index.html: .venv/.installed node_modules/.installed $(site_sources)
+	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) $(python) -m mkdocs build --quiet --strict
 
 scale: installed ##+ compute how many orders a second a deployed shop takes, and what limits them; ARGS=record after a change of requests
 	$(python) -m proof.scale $(ARGS)

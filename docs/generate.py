@@ -1,4 +1,4 @@
-"""Generate the pages of docs/ from the model and the stack: `python -m docs.generate`, or `make docs`.
+"""Generate the pages of docs/ that git has from the model and the stack: `python -m docs.generate`, or `make docs`.
 
 This also writes the contracts of events and stored items (docs/events, docs/items.json). If the model breaks a
 contract, nothing is written.
@@ -8,37 +8,23 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import (
-    commands,
-    cost,
-    events,
-    glossary,
-    model,
-    patterns,
-    permissions,
-    personal_data,
-    settings,
-    states,
-    table,
-)
+from docs.pages import cost, events, patterns, permissions, settings, table
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
 
 
 def render_pages() -> dict[str, str]:
-    """Return every file that is generated from the model, by its path in docs/."""
+    """Return every file that is generated from the model and that git has, by its path in docs/.
+
+    `make site` makes the other generated pages (docs/site_hooks.py).
+    """
     return {
-        "commands.md": commands.render_page(),
         "cost.md": cost.render_page(),
         "table.md": table.render_page(),
-        "model.md": model.render_page(),
         "access-patterns.md": patterns.render_page(),
-        "personal-data.md": personal_data.render_page(),
         "events.md": events.render_page(),
-        "glossary.md": glossary.render_page(),
         "settings.md": settings.render_page(),
-        "states.md": states.render_page(),
         "items.json": promises.render_items(),
         **{f"events/{name}.json": text for name, text in events.render_schemas().items()},
     }

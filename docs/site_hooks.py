@@ -1,18 +1,22 @@
-"""MkDocs hooks for the documentation site: adds pages from the top folder, and mends links that leave docs/.
+"""MkDocs hooks for the documentation site: adds pages that are not files of docs/, and mends links that leave docs/.
 
 On GitHub, the pages link to code and tests. The site has only the pages, so such a link becomes a link into the
-repository, if the environment variable SITE_REPOSITORY has its address, or plain text.
+repository, if the environment variable SITE_REPOSITORY has its address, or plain text. Pages that git does not have are
+linked by their source, such as docs/glossary.toml: in the site, this link leads to the page.
 https://www.mkdocs.org/user-guide/configuration/#hooks
 """
 
 import os
 import re
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from docs.pages import commands, glossary, model, personal_data, states
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = {
@@ -22,6 +26,23 @@ TOP_PAGES = {
     "CHANGELOG.md": "changelog.md",
 }
 """The pages of the site that are not in docs/: their file in the top folder, and their name in the site."""
+RENDERED_PAGES: Mapping[str, Callable[[], str]] = {
+    "commands.md": commands.render_page,
+    "glossary.md": glossary.render_page,
+    "model.md": model.render_page,
+    "personal-data.md": personal_data.render_page,
+    "states.md": states.render_page,
+}
+"""The generated pages that git does not have, by their name in the site."""
+SOURCES = {
+    **TOP_PAGES,
+    "Makefile": "commands.md",
+    "docs/glossary.toml": "glossary.md",
+    "functions/model/entities": "model.md",
+    "docs/pages/personal_data.py": "personal-data.md",
+    "functions/model/states.py": "states.md",
+}
+"""The source of each page that is no file of docs/: links lead to the source on GitHub, and to the page in the site."""
 MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
 MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
@@ -43,9 +64,11 @@ def _pages_of(folder: str) -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the top folder."""
-    for source, name in TOP_PAGES.items():
-        files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    """Add the pages of the top folder, and the generated pages that git does not have."""
+    texts = {name: (ROOT / source).read_text(encoding="utf-8") for source, name in TOP_PAGES.items()}
+    texts |= {name: render() for name, render in RENDERED_PAGES.items()}
+    for name, text in texts.items():
+        files.append(File.generated(config, name, content=text))
     return files
 
 
@@ -93,10 +116,9 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
 
 
 def _name_in_site(target: Path) -> str | None:
-    """Return the name of a file in the site, or None if the site has only docs/ and the file is elsewhere."""
-    if target.is_relative_to(ROOT / "docs"):
-        return target.relative_to(ROOT / "docs").as_posix()
-    return TOP_PAGES.get(target.relative_to(ROOT).as_posix())
+    """Return the name of a file or of its page in the site, or None if the site does not have it."""
+    path = target.relative_to(ROOT).as_posix()
+    return SOURCES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
 
 
 def on_post_page(output: str, **_: object) -> str:

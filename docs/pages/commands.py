@@ -1,4 +1,4 @@
-"""docs/commands.md: the targets of the Makefile, by purpose."""
+"""The page Commands of the site: the targets of the Makefile, by purpose."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ POINTER = re.compile(r"\(docs/([\w/-]+\.md)\)")
 
 
 def render_page() -> str:
-    return markdown.render_page("Commands", "the Makefile", _sections())
+    return markdown.join_page("Commands", _sections())
 
 
 def _sections() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""docs/glossary.md: where things are, and the words of the project with the names that are not used for them."""
+"""The page Glossary of the site: where things are, and each word of the project with the names that are not used."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from docs import glossary_check, markdown
 
 
 def render_page() -> str:
-    return markdown.render_page("Glossary", "docs/glossary.toml", _sections())
+    return markdown.join_page("Glossary", _sections())
 
 
 def _sections() -> Iterator[str]:
     glossary = glossary_check.load()
     yield """
 The project has one word for one concept, in code, logs, events, command line, page and docs. Add a new word to
-[glossary.toml](glossary.toml) first. The names after *Not* are not used for the word, in the scopes in brackets:
+docs/glossary.toml first. The names after *Not* are not used for the word, in the scopes in brackets:
 `make check` reports the file and line of each such name. Words with many meanings, such as *page* or *log*, are never
 forbidden alone.
 """

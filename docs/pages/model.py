@@ -1,4 +1,4 @@
-"""docs/model.md: the entities with their fields and relations, as Mermaid diagrams.
+"""The page The model of the site: the entities with their fields and relations, as Mermaid diagrams.
 
 All relations are derived from the key table by these rules:
 
@@ -128,7 +128,7 @@ def render_diagram() -> str:
 
 
 def render_page() -> str:
-    return markdown.render_page("The model", "functions/model/table.py and functions/model/entities", _sections())
+    return markdown.join_page("The model", _sections())
 
 
 def _sections() -> Iterator[str]:

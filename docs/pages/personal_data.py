@@ -1,4 +1,4 @@
-"""docs/personal-data.md: the stored data of a customer, its purpose and retention, and the effect of an erasure."""
+"""The page Personal data of the site: data of a customer, its purpose and retention, and the effect of an erasure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ ERASURES = {
 
 
 def render_page() -> str:
-    return markdown.render_page("Personal data", "functions/model/table.py", _sections())
+    return markdown.join_page("Personal data", _sections())
 
 
 def _sections() -> Iterator[str]:

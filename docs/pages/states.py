@@ -1,4 +1,4 @@
-"""docs/states.md: the states and transitions of orders, shipments, payments and refunds, as diagrams and tables."""
+"""The page States of the site: states and transitions of orders, shipments, payments and refunds, with diagrams."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def initial_states(row: Row[Any]) -> Iterator[tuple[str, str]]:
 
 
 def render_page() -> str:
-    return markdown.render_page("States", "functions/model/states.py", _sections())
+    return markdown.join_page("States", _sections())
 
 
 def _sections() -> Iterator[str]:

@@ -185,7 +185,7 @@ class Row(Generic[T]):
     wrote; () if the item has only ids, amounts and states. `purpose`: why the item is kept; for NOBODY, why an item
     with a customer's id belongs to no customer. `on_erasure`: the effect of the customer's erasure on the item:
     "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law
-    requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
+    requires, or "none". Erasure, export and docs/pages/personal_data.py follow from these fields.
 
     Items that older code wrote may have earlier names until they are migrated. `former_types`: earlier names of the
     item type. `former_names`: {attribute: earlier name}. `former_values`: {attribute: {earlier text: present text}}.

@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Never
 import pytest
 
 from docs.generate import DOCS
+from docs.site_hooks import RENDERED_PAGES
 from local import __main__ as local_main
 from ops import __main__ as ops_main
 
@@ -53,6 +54,10 @@ def code_in(page: Path) -> str:
         return "\n".join(value for value in json.loads(text).values() if isinstance(value, str))
     if page.suffix == ".yml":
         return "\n".join(re.findall(r"`([^`\n]+)`", text))
+    return code_in_markdown(text)
+
+
+def code_in_markdown(text: str) -> str:
     return "\n".join(block or inline for language, block, inline in CODE.findall(text) if language not in NO_COMMANDS)
 
 
@@ -136,6 +141,11 @@ def test_every_command_of_a_page_is_valid(page: Path) -> None:
     assert wrong_commands(code_in(page)) == []
 
 
+@pytest.mark.parametrize("render", RENDERED_PAGES.values(), ids=RENDERED_PAGES)
+def test_every_command_of_a_page_that_git_does_not_have_is_valid(render: Callable[[], str]) -> None:
+    assert wrong_commands(code_in_markdown(render())) == []
+
+
 @pytest.mark.parametrize("folder", PROGRAMS)
 def test_every_command_that_a_program_prints_is_valid(folder: str) -> None:
     assert [wrong for text in printed_texts(folder) for wrong in wrong_modules(text)] == []
@@ -187,10 +197,10 @@ def test_every_folder_of_the_map_exists() -> None:
     assert len(re.findall(r"^\| `\w", (ROOT / "AGENTS.md").read_text(encoding="utf-8"), re.MULTILINE)) > 8
 
 
-def test_every_link_of_llms_txt_leads_to_a_file() -> None:
+def test_every_link_of_llms_txt_leads_to_a_file_or_folder() -> None:
     links = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
     assert len(links) > 20
-    assert [link for link in links if not (ROOT / link).is_file()] == []
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_devcontainer_installs_by_make_and_has_no_secret() -> None:

@@ -1,21 +1,27 @@
 """Tests that each file and each test exists if the documentation links to it."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from docs.generate import DOCS
+from docs.site_hooks import RENDERED_PAGES
 
 ROOT = DOCS.parent
-PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+FILES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+PAGES = {page: partial(page.read_text, encoding="utf-8") for page in FILES} | {
+    DOCS / name: render for name, render in RENDERED_PAGES.items()
+}
+"""A function that returns the text, by the path of the page. Links of rendered pages start in docs/."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_of_a_page_leads_to_a_file_that_is_there(page: Path) -> None:
-    links = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
+    links = LINK.findall(CODE.sub("", PAGES[page]()))
     local = [target for _, target in links if "://" not in target]
     assert [target for target in local if not (page.parent / target).exists()] == []
 

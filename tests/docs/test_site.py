@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
+from docs.site_hooks import RENDERED_PAGES
 
 ROOT = DOCS.parent
 LOADED = re.compile(r"""<(?:script|img|link|iframe)[^>]*?(?:src|href)=["']?(?:https?:)?//[^"' >]+""")
@@ -29,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_page_of_docs_is_a_page_of_the_site(site: Path) -> None:
-    for page in DOCS.rglob("*.md"):
+    for page in [*DOCS.rglob("*.md"), *(DOCS / name for name in RENDERED_PAGES)]:
         name = page.relative_to(DOCS).with_suffix("")
         folder = name.parent if page.stem in ("README", "index") else name
         assert (site / folder / "index.html").is_file(), name
@@ -37,8 +38,14 @@ def test_each_page_of_docs_is_a_page_of_the_site(site: Path) -> None:
 
 def test_each_page_is_reached_from_the_front_page(site: Path) -> None:
     front = (site / "index.html").read_text(encoding="utf-8")
-    for page in DOCS.glob("*.md"):
-        assert f'href="{page.stem}/"' in front, page.name
+    for name in [*RENDERED_PAGES, *(page.name for page in DOCS.glob("*.md"))]:
+        assert f'href="{name.removesuffix(".md")}/"' in front, name
+
+
+def test_a_link_to_the_source_of_a_rendered_page_leads_to_the_page(site: Path) -> None:
+    for page, link in {"guarantees": "states", "threat-model": "personal-data", "contributing": "glossary"}.items():
+        text = (site / page / "index.html").read_text(encoding="utf-8").partition("<article")[2]
+        assert f'href="../{link}/' in text
 
 
 def test_a_numbered_list_with_code_between_its_items_is_one_list(site: Path) -> None:
