@@ -59,7 +59,7 @@ test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	@echo "All tests passed. Next: 'make check', or 'make up' to try the shop."
 
 record: installed ##+ record new routes, keys, units, probes and retained resources, which tests check exactly
-	$(python) -m pytest --record -q -n 0 tests/api/test_route_table.py tests/api/test_response_examples.py tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py
+	$(python) -m pytest --record -q -n 0 tests/api/test_route_table.py tests/api/test_response_examples.py tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py proof/simulation/test_stored_names.py::test_every_recorded_type_and_key_is_still_in_the_model
 	$(python) -m proof.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 

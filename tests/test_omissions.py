@@ -238,7 +238,7 @@ def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tm
 
 
 # recorded figures -----------------------------------------------------------------------------------------------------
-def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_record_adds_new_entries_deletes_old_ones_and_changes_none(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("proof.support.recorded.PROJECT", tmp_path)
     file = tmp_path / "units.json"
     file.write_text('{"A1": 1.0}', encoding="utf-8")
@@ -251,8 +251,10 @@ def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch:
     changed = r"patterns.py:7: the units of A2 were 2.0 and are 3.0: if you mean it, delete A2 in units.json and run"
     with pytest.raises(pytest.fail.Exception, match=changed):
         Recorded(file, writes=True).check("A2", 3.0, **said)
-    with pytest.raises(pytest.fail.Exception, match=r"units.json: A1 does not exist any more: delete it there"):
+    with pytest.raises(pytest.fail.Exception, match=r"units.json: A1 does not exist any more: run `make record`"):
         Recorded(file, writes=False).check_names({"A2"})
+    Recorded(file, writes=True).check_names({"A2"})
+    assert Recorded(file, writes=False).entries == {"A2": 2.0}
 
 
 def test_a_test_without_its_sample_names_the_missing_sample() -> None:

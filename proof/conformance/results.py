@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proof.conformance.probes import PROBES
+
 FILE = Path(__file__).with_name("results.json")
 OK, DIFFERS, NOT_RUN = "as expected", "differs: ", "not run: "
 STOPPED = f"{NOT_RUN}error: "
@@ -49,9 +51,11 @@ def unplayed(names: Iterable[str]) -> list[str]:
 
 
 def save(runner: str, versions: Mapping[str, str], results: Mapping[str, str]) -> None:
-    """Record results. Results of other probes stay, unless the versions have changed."""
+    """Record results. Results of other probes stay, unless the versions have changed or the probe was deleted."""
     everything = load()
     before = everything.get(runner, {})
     kept = before.get("results", {}) if before.get("versions") == versions else {}
-    everything[runner] = {"versions": dict(versions), "results": dict(sorted((kept | dict(results)).items()))}
+    known = {probe.name for probe in PROBES}
+    found = {name: result for name, result in sorted((kept | dict(results)).items()) if name in known}
+    everything[runner] = {"versions": dict(versions), "results": found}
     FILE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n", encoding="utf-8")

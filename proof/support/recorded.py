@@ -1,6 +1,7 @@
 """Compares values with those recorded in JSON files: keys, capacity units, results of probes and retained resources.
 
-`make record` adds missing values to the files. It changes no other value, so a changed value always fails a test first.
+`make record` adds missing values to the files, and deletes those of what was deleted. It changes no other value, so a
+changed value always fails a test first.
 """
 
 import json
@@ -28,10 +29,7 @@ class Recorded:
         return dict(found[self.section]) if self.section else found
 
     def add(self, name: str, found: Any) -> None:
-        entries: dict[str, Any] = dict(sorted({**self.entries, name: found}.items()))
-        if self.section:
-            entries = json.loads(self.file.read_text(encoding="utf-8")) | {self.section: entries}
-        self.file.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+        self._write(dict(sorted({**self.entries, name: found}.items())))
 
     def check(self, name: str, found: Any, *, at: str, what: str) -> None:
         """Fail the test with one sentence unless this value is recorded under this name.
@@ -52,5 +50,14 @@ class Recorded:
 
     def check_names(self, names: set[str]) -> None:
         """Fail the test with one sentence if the file has other names, of things that were deleted."""
-        if gone := sorted(self.entries.keys() - names):
-            pytest.fail(f"{self.shown_path}: {', '.join(gone)} does not exist any more: delete it there", pytrace=False)
+        gone = sorted(self.entries.keys() - names)
+        if gone and self.writes:
+            self._write({name: value for name, value in self.entries.items() if name in names})
+        elif gone:
+            why = f"{', '.join(gone)} does not exist any more: run `{self.command}`"
+            pytest.fail(f"{self.shown_path}: {why}", pytrace=False)
+
+    def _write(self, entries: dict[str, Any]) -> None:
+        if self.section:
+            entries = json.loads(self.file.read_text(encoding="utf-8")) | {self.section: entries}
+        self.file.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
