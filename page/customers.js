@@ -1,4 +1,4 @@
-// Lists of customers, companies and discount codes, for staff. The page of one customer, for staff and for the customer.
+// Lists for staff, such as all customers and discount codes. The page of one customer, for staff and for the customer.
 
 import { call, get, once, post } from "./api.js";
 import { asUtc, checkbox, field, form } from "./forms.js";
@@ -6,7 +6,7 @@ import { capital, money, number, plural, shortId } from "./format.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
 import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
-const PAGE = 20;
+export const PAGE = 20;
 
 export function show(place, { id, query, signal }) {
   if (id) return showCustomer(place, id, signal);
@@ -28,15 +28,15 @@ export function show(place, { id, query, signal }) {
 // Lists ----------------------------------------------------------------------------------------------------------------
 const LISTS = {
   customers: { title: "Customers", lead: "All customers, newest first.", open: openCustomers },
-  companies: { title: "Companies", lead: "The companies for which customers buy, sorted by id.", open: openCompanies },
+  companies: { title: "Companies", lead: "The companies for which customers buy, sorted by id.", open: (list) => fill(list.card, "companies", async () => (await import("./companies.js")).show(list)) },
   discounts: { title: "Discount codes", lead: "The codes that customers send with an order, sorted by code.", open: openDiscounts },
 };
 
-const addressOf = (said) => `#/customers?${new URLSearchParams(Object.entries(said).filter(([, value]) => value))}`;
-const customerLink = (id, text = shortId(id)) => el("a", { href: `#/customers/${encodeURIComponent(id)}`, title: id }, text);
+export const addressOf = (said) => `#/customers?${new URLSearchParams(Object.entries(said).filter(([, value]) => value))}`;
+export const customerLink = (id, text = shortId(id)) => el("a", { href: `#/customers/${encodeURIComponent(id)}`, title: id }, text);
 
 /** Shows a list as a table, with a button that adds the next page. `path` may have a query. */
-async function paged({ path, me, signal, caption, heads, line, none, limit = PAGE }) {
+export async function paged({ path, me, signal, caption, heads, line, none, limit = PAGE }) {
   const page = (cursor) => {
     const [base, query] = path.split("?");
     const said = new URLSearchParams(query);
@@ -59,8 +59,12 @@ async function paged({ path, me, signal, caption, heads, line, none, limit = PAG
   return [shown, more];
 }
 
-const customerRow = ({ customer_id: id, name, email, company_id: company, created_at: at }) =>
-  row(customerLink(id, name), email, company ? el("a", { href: addressOf({ list: "companies", company }) }, company) : "–", timeOf(at));
+const CUSTOMER_COLUMNS = [
+  ["Name", ({ customer_id: id, name }) => customerLink(id, name)],
+  ["E-mail address", ({ email }) => email],
+  ["Company", ({ company_id: company }) => (company ? el("a", { href: addressOf({ list: "companies", company }) }, company) : "–")],
+  ["Registered", ({ created_at: at }) => timeOf(at)],
+];
 
 function openCustomers({ place, card, me, query, signal }) {
   const wanted = query.get("email") ?? "";
@@ -70,42 +74,10 @@ function openCustomers({ place, card, me, query, signal }) {
     location.hash = addressOf({ email: email.control.value.trim() });
   }, { kind: "", also: all ? [all] : [] }));
   fill(card, "customers", () => paged({
-    path: wanted ? `customers?${new URLSearchParams({ email: wanted })}` : "customers", me, signal, caption: "Customers", line: customerRow,
-    heads: ["Name", "E-mail address", "Company", "Registered"],
+    path: wanted ? `customers?${new URLSearchParams({ email: wanted })}` : "customers", me, signal, caption: "Customers",
+    heads: CUSTOMER_COLUMNS.map(([head]) => head), line: (customer) => row(...CUSTOMER_COLUMNS.map(([, cell]) => cell(customer))),
     none: wanted ? empty("No customer has this e-mail address", "Check the spelling. Upper and lower case do not matter.") : empty("No customers yet", "A user becomes a customer with the first order."),
   }));
-}
-
-function openCompanies({ place, card, me, query, signal }) {
-  const wanted = query.get("company");
-  if (wanted) {
-    place.append(el("p", null, el("a", { href: addressOf({ list: "companies" }) }, "All companies")));
-    fill(card, "the company", () => company(wanted, me, signal));
-    return;
-  }
-  const draw = () => fill(card, "companies", () => paged({
-    path: "companies", me, signal, caption: "Companies", heads: ["Name", "Id", "Created"],
-    line: ({ company_id: id, name, created_at: at }) => row(el("a", { href: addressOf({ list: "companies", company: id }) }, name), el("code", { class: "id" }, id), timeOf(at)),
-    none: empty("No companies yet", "Staff create companies, and add the customers who buy for them."),
-  }));
-  draw();
-}
-
-async function company(id, me, signal) {
-  const path = `/api/companies/${encodeURIComponent(id)}`;
-  const first = await get(`${path}?limit=${PAGE}`, { as: me, signal });
-  const line = (one) => row(customerLink(one.customer_id, one.name), one.email ?? "–");
-  const members = table("Members", ["Name", "E-mail address"], first.members.map(line));
-  const more = el("div", { class: "row" });
-  const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
-  const next = async (cursor) => {
-    const found = await get(`${path}?${new URLSearchParams({ limit: PAGE, cursor })}`, { as: me, signal });
-    members.body.append(...found.members.map(line));
-    offer(found.cursor);
-  };
-  offer(first.cursor);
-  const { name, created_at: at } = first.company;
-  return [el("h2", null, name), facts(["Id", el("code", { class: "id" }, id)], ["Created", timeOf(at)]), first.members.length ? members : empty("No members", "No customer buys for this company."), more];
 }
 
 function openDiscounts({ card, me, signal }) {
@@ -167,7 +139,7 @@ function showCustomer(place, id, signal) {
 }
 
 function profile({ me, base, isStaff }, { customer, settings }) {
-  const { customer_id: id, name, email, company_id: company, created_at: at } = customer;
+  const { customer_id: id, name, email, created_at: at } = customer;
   const full = field("Name", "name", { value: name, required: true, autocomplete: "off" });
   const rename = form({ class: "inline", "aria-label": "Change the name" }, full, "Save the name", async () => {
     await call("PATCH", `/api/${base}`, { body: { name: full.control.value }, as: me });
@@ -175,7 +147,10 @@ function profile({ me, base, isStaff }, { customer, settings }) {
   }, { kind: "" });
   return [
     el("h2", { class: "customer-title" }, "Profile"),
-    facts(["Name", name], ["E-mail address", email], ["Customer id", copyable(id, "the customer id")], ["Company", company && (isStaff ? el("a", { href: addressOf({ list: "companies", company }) }, company) : company)], ["Registered", timeOf(at)]),
+    facts(
+      ["Name", name], ["E-mail address", email], ["Customer id", copyable(id, "the customer id")],
+      ["Company", customer.company_id && (isStaff ? el("a", { href: addressOf({ list: "companies", company: customer.company_id }) }, customer.company_id) : customer.company_id)],
+      ["Registered", timeOf(at)]),
     el("details", null, el("summary", null, "Change the name"), rename),
     el("details", null, el("summary", null, "Which mails the customer wants"), choices({ me, base }, settings.notifications)),
   ];

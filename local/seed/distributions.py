@@ -18,10 +18,10 @@ class Distribution:
     month, and in each two hours of the day (UTC).
 
     `new_customer_share`: orders by new customers. Earlier customers place all other orders, and some customers order
-    often. `company_share`: customers who belong to a company. `product_weights`: product number n, from 0, is
-    ordered in proportion to 1 / (n + 5), so a few products make most of the sales. `price_changes_per_year`: for each
-    product. `line_weights`: how many orders have 1, 2, 3 and more products. `quantity_weights`: how many lines have 1,
-    2, 3 and more pieces.
+    often. `product_weights`: product number n, from 0, is ordered in proportion to 1 / (n + 5), so a few products make
+    most of the sales. `price_changes_per_year`: for each product. `line_weights`: how many orders have 1, 2, 3 and more
+    products. `quantity_weights`: how many lines have 1, 2, 3 and more pieces.
+    `company_share`: customers who belong to a company.
 
     `discount_share`: orders with a discount code. `lapsed_share`: orders that are never paid. `cancelled_share`: paid
     orders that their customers cancel before they leave the warehouse. `returned_share`: delivered orders with a

@@ -198,8 +198,8 @@ class History:
             Caller(id), name, Address(name=name, street=street, postcode=postcode, city=city, country=country)
         )
         register_customer(self._shop, person.caller, email, name)
-        if self._chance.random() < self._distribution.company_share:
-            add_member(self._shop, STAFF, _slug(self._chance.choice(d.COMPANIES)), id)
+        if (company_chance := random.Random(f"{id} {name}")).random() < self._distribution.company_share:  # noqa: S311
+            add_member(self._shop, STAFF, _slug(company_chance.choice(d.COMPANIES)), id)
             self.counts["members of companies"] += 1
         self._people.append(person)
         weight = min(self._chance.paretovariate(1.5), 50.0)

@@ -29,22 +29,21 @@ from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import SweepSegment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ACCOUNT, ACTIVITY, COMPANY, CONTRIBUTION, CUSTOMER, ORDER, RETURN, REVIEW
+from functions.model.table import ACCOUNT, ACTIVITY, CONTRIBUTION, ORDER, RETURN, REVIEW
 from functions.shop.shop import ShopContext
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key, parse_key
 from ops.repair.account_checks import ACCOUNTS_SCAN, UNBALANCED, find_unbalanced_account
+from ops.repair.company_checks import COMPANY_CHECKS
 from ops.repair.copy_checks import (
     SNAPSHOTS_OF_ORDERS,
     Discrepancy,
     ImagesByKey,
+    ItemCheck,
     activity_sources,
-    company_sources,
     find_activity_discrepancies,
-    find_missing_company,
     find_order_discrepancies,
     find_orphaned_snapshot,
-    find_wrong_member_count,
     read_source,
     snapshot_sources,
 )
@@ -353,19 +352,6 @@ class _Suspicion:
     checked_at: float = 0.0
 
 
-@dataclass(frozen=True)
-class ItemCheck:
-    """The functions that check the items of one type.
-
-    `sources`: returns, for an item, the keys of the primary items that `find_discrepancies` needs.
-    `find_discrepancies`: yields the discrepancies of an item. Its arguments are the shop, the item, and the existing
-    primary items by key.
-    """
-
-    find_discrepancies: Callable[[ShopContext, Image, ImagesByKey], Iterable[Discrepancy]]
-    sources: Callable[[Image], Sequence[ItemKey]] = lambda _: []
-
-
 def _check_order(shop: ShopContext, order_id: str) -> Iterator[Discrepancy]:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     counted = [read_source(one) for one in images if any(match_key(row, item_key(one)) for row in (ORDER, RETURN))]
@@ -392,8 +378,7 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
         ItemCheck(lambda _, image, sources: find_orphaned_snapshot(image, sources), snapshot_sources),
     ),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
-    COMPANY: ItemCheck(lambda shop, image, _: find_wrong_member_count(shop, image)),
-    CUSTOMER: ItemCheck(lambda _, image, companies: find_missing_company(image, companies), company_sources),
+    **COMPANY_CHECKS,
     CONTRIBUTION: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }
 """The checks of single items in all other partitions, by item type."""

@@ -6,8 +6,8 @@ shows the current state of its primary item. A log entry records one change of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from functions.dynamodb.codec import Image
@@ -16,12 +16,11 @@ from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.model import copies
 from functions.model.changes import RESTORED_ATTRIBUTE, Change
-from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Customer, Order
-from functions.model.patterns import COMPANY_WITH_MEMBERS, CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import (
     ACTIVITY,
     ARCHIVED_ORDER,
-    COMPANY,
     ORDER,
     ORDER_NUMBER,
     ORDER_SUMMARY,
@@ -118,36 +117,17 @@ ImagesByKey = Mapping[ItemKey, Image]
 """Items in DynamoDB JSON, by their key. If an item does not exist, the mapping has no entry for its key."""
 
 
-def company_sources(image: Image) -> list[ItemKey]:
-    """Return a list with the key of a customer's company. The list is empty for a customer without company."""
-    return [item_key(COMPANY.key(company_id=image["company_id"]["S"]))] if "company_id" in image else []
+@dataclass(frozen=True)
+class ItemCheck:
+    """The functions that check the items of one type.
 
-
-def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a customer is a member of a company that does not exist. A repair ends the membership.
-
-    `image`: the customer in DynamoDB JSON. `companies`: the existing companies, by key.
+    `sources`: returns, for an item, the keys of the primary items that `find_discrepancies` needs.
+    `find_discrepancies`: yields the discrepancies of an item. Its arguments are the shop, the item, and the existing
+    primary items by key.
     """
-    row, customer = read_source(image)
-    if any(place not in companies for place in company_sources(image)):
-        left = row.encode(replace(customer, company_id=None, version=customer.version + 1))
-        removed = row.encode(customer).keys() - left.keys()
-        expected = {name: value for name, value in {**image, **left}.items() if name not in removed}
-        source = (COMPANY, COMPANY.key(company_id=customer.company_id))
-        yield Discrepancy("company missing", item_key(image), image, expected, source)
 
-
-def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a company stores a wrong number of members. `image`: the company.
-
-    The members are counted in an index, which may lag. In that case, the second check counts another number, and
-    nothing is reported.
-    """
-    row, company = read_source(image)
-    found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)
-    if (members := sum(isinstance(one, Customer) for one in found)) != company.member_count:
-        corrected = {"member_count": {"N": str(members)}, "version": {"N": str(company.version + 1)}}
-        yield Discrepancy("member count wrong", item_key(image), image, {**image, **corrected}, (row, company))
+    find_discrepancies: Callable[[ShopContext, Image, ImagesByKey], Iterable[Discrepancy]]
+    sources: Callable[[Image], Sequence[ItemKey]] = lambda _: []
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:

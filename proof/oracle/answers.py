@@ -9,6 +9,10 @@ from proof.oracle.observations import ObservedRequest
 
 FIXED_FIELDS = ("order_id", "customer_id", "placed_at", "currency", "total")
 """The fields that each answer to the request that placed an order repeats. The other fields show the current state."""
+SHARED_PATHS = (
+    "/companies/",
+)  # fmt: skip
+"""The beginnings of the paths whose answers contain names and ids of other customers."""
 
 
 def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
@@ -38,7 +42,7 @@ def _fixed(path: str, answer: Any) -> Any:
 def nobody_sees_another_customer(books: Books) -> Iterator[str]:
     """Check that no answer to a customer contains another customer's id, order id, name, street or mail address.
 
-    The members of a company see the names and the ids of the other members, but not their mail addresses.
+    The answers of SHARED_PATHS contain the names and the ids of others, but not their mail addresses.
     """
     customers = {order.customer for order in books.orders.values()}
     customers |= {one.caller for one in books.seen.requests if one.is_customer}
@@ -53,7 +57,7 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
         for other in customers - {request.caller}:
             if found := [secret for secret in _secrets(books, request, other) if any(secret in it for it in texts)]:
                 yield f"{request.method} {request.path} shows {request.caller} {found} of {other}"
-            if other in texts and not _is_company(request):
+            if other in texts and not request.path.startswith(SHARED_PATHS):
                 yield f"{request.method} {request.path} shows {request.caller} the id of {other}"
 
 
@@ -61,11 +65,7 @@ def _secrets(books: Books, request: ObservedRequest, other: str) -> list[str]:
     """Return the texts about another customer that an answer must not contain."""
     words = books.seen.personal_words.get(other, ())
     orders = [order.id for order in books.orders.values() if order.customer == other]
-    return [*(words[1:] if _is_company(request) else words), *orders]
-
-
-def _is_company(request: ObservedRequest) -> bool:
-    return request.path.startswith("/companies/")
+    return [*(words[1:] if request.path.startswith(SHARED_PATHS) else words), *orders]
 
 
 def _texts(value: Any) -> list[str]:

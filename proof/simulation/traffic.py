@@ -145,7 +145,7 @@ class SimulatedTraffic:
 
     # setup without faults ---------------------------------------------------------------------------------------------
     def open_shop(self) -> None:
-        """Create products, stock, customers, discount codes, gift cards and companies."""
+        """Create everything that customers use: products with stock, discount codes, gift cards ..."""
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
@@ -181,7 +181,7 @@ class SimulatedTraffic:
         made += [self._miscellaneous(first + number) for number in range(rng.randint(2, 6, "others"))]
         for probability, least, most, kind, plan in (
             (0.4, 1, 4, "addresses", self._change_email),
-            (0.4, 1, 4, "members", self._change_membership),
+            (0.4, 1, 4, "members", self._change_company),
             (0.3, 2, 5, "categories", self._category),
             (0.4, 1, 3, "imports", self._import),
             (0.5, 1, 4, "stock parts", self._resize),
@@ -516,7 +516,7 @@ class SimulatedTraffic:
 
         return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
 
-    def _change_membership(self, number: int) -> PlannedCommand:
+    def _change_company(self, number: int) -> PlannedCommand:
         """Plan a request of staff that adds a customer to a company or removes the customer from the company."""
         name = f"membership {number}"
         customer = self.rng.choice(CUSTOMERS, name)

@@ -14,7 +14,11 @@ from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import ANN, STAFF, ApiHarness
 from tools.declarations import declared_at
 
-ROWS = {f"A{number}" for number in range(1, 27)}
+ROWS = {
+    *(f"A{number}" for number in range(1, 6)),
+    "A6",  # companies
+    *(f"A{number}" for number in range(7, 27)),
+}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/customers", {"email": "ann@example.com"}),
     ("/orders", {"status": "PENDING"}),

@@ -245,7 +245,7 @@ def test_a_body_of_two_declared_types_is_refused(api: ApiHarness) -> None:
     assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
 
 
-@pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/companies/acme"])
+@pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/discounts"])
 @pytest.mark.parametrize("limit", ["20.0", "%2B20", "2_0", "020", " 20", "20 ", "%D9%A2%D9%A0", "2e1"])
 def test_a_number_in_a_query_consists_of_digits_only(api: ApiHarness, path: str, limit: str) -> None:
     refused = invoke_api(http_event("GET", path, token=STAFF, query=f"limit={limit}"))

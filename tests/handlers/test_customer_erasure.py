@@ -25,7 +25,7 @@ from functions.runtime import clients
 from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
-from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
+from functions.shop import cancellation, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
@@ -297,19 +297,6 @@ def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHar
     run(harness)
     told = " ".join(text for _, text in everything(harness))
     assert not [address for address in (own, "ann@new.example") if address in told]
-
-
-def test_an_erased_customer_leaves_the_company_and_the_other_members_stay(harness: ShopHarness) -> None:
-    companies.create_company(harness.shop, STAFF, "acme", "Acme")
-    for person in FEW:
-        customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
-        companies.add_member(harness.shop, STAFF, "acme", person.id)
-    give_up(harness, harness.new_records())
-    erase_customer(harness.shop, FEW[0], FEW[0].id)
-    run(harness)
-    (left,) = companies.get_company_with_members(harness.shop, ListRequest(FEW[1], 10), "acme").members
-    assert left.customer_id == FEW[1].id
-    assert not [word for word in canaries(FEW[0]).values() if word in found(harness)]
 
 
 def test_only_the_customer_and_staff_can_request_an_erasure(harness: ShopHarness) -> None:

@@ -38,6 +38,7 @@ EVERYWHERE = """
     skipped_imports
     dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
     dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
+    model.entities.companies
     model.entities.accounts model.entities.customers model.entities.discounts model.entities.imports
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sharding
@@ -79,9 +80,10 @@ MODULES = {
     "order_deadlines": f"""{LISTS} model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
-    "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.mail_kinds model.patterns
+    "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.patterns
         model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
-        shop.companies shop.customers shop.erasure shop.orders shop.reviews""",
+        shop.companies shop.customers model.mail_kinds
+        shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": f"""{LISTS} adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
         shop.idempotency shop.kept_events shop.order_money shop.orders shop.payments shop.refund_processing

@@ -16,7 +16,15 @@ from functions.handlers import backlog_metrics, customer_erasure, event_publishe
 from functions.model.entities import Address
 from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
-from functions.shop import cancellation, companies, customers, follows, imports, placing, products
+from functions.shop import (
+    cancellation,
+    companies,
+    customers,
+    follows,
+    imports,
+    placing,
+    products,
+)
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.world.expiry import expire_until
@@ -49,7 +57,7 @@ def place(harness: ShopHarness, key: str) -> str:
 
 
 def live(harness: ShopHarness) -> None:
-    """Create a customer with a changed e-mail address, a company, and an archived, a cancelled and a paid order."""
+    """Create a customer with a changed e-mail address, and with an archived, a cancelled and a paid order."""
     customers.register_customer(harness.shop, CANARY, f"first-{EMAIL}", NAME)
     customers.change_email(harness.shop, CANARY, CANARY.id, lambda: EMAIL)
     companies.create_company(harness.shop, STAFF, "acme", "Acme")

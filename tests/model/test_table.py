@@ -99,11 +99,6 @@ def test_an_erasure_is_found_until_it_is_finished() -> None:
     assert "GSI2PK" not in t.ERASED_CUSTOMER.encode(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
 
 
-def test_a_customer_without_a_company_and_an_erased_customer_are_in_no_companys_list() -> None:
-    assert "GSI1PK" not in t.CUSTOMER.encode(replace(SAMPLES[t.CUSTOMER], company_id=None))
-    assert "GSI1PK" not in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
-
-
 def test_the_root_of_a_catalogue_is_in_no_category() -> None:
     assert "GSI1PK" not in t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/"))
     assert t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}

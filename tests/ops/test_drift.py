@@ -14,16 +14,14 @@ import pytest
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
-from functions.dynamodb.writes import update
 from functions.handlers import copies_reader
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
-from functions.model.table import COMPANY, CUSTOMER, ROWS_BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import (
     cancellation,
-    companies,
     customer_names,
     customers,
     orders,
@@ -34,7 +32,6 @@ from functions.shop import (
 )
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 from local.laptop import shop_client
 from local.world.dynamodb_engine import Engine
@@ -426,35 +423,6 @@ def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
 
 
 ORDER_SUMMARY_IS = "ORDER#"
-
-
-def test_a_member_of_a_missing_company_is_reported_and_leaves_it(harness: ShopHarness) -> None:
-    harness.open_shop()
-    before = customers.get_customer(harness.shop, STAFF, ANN.id)
-    member = replace(before, company_id="acme", version=before.version + 1)
-    harness.shop.table.write(update(CUSTOMER, before, member))
-    assert [found.kind for found in looked(harness, repair=True).discrepancies.values()] == ["company missing"]
-    assert customers.get_customer(harness.shop, STAFF, ANN.id) == replace(before, version=member.version + 1)
-    companies.create_company(harness.shop, STAFF, "acme", "Acme")
-    assert companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").members == ()
-    companies.add_member(harness.shop, STAFF, "acme", ANN.id)
-    assert looked(harness).discrepancies == {}
-
-
-@pytest.mark.parametrize("wrong", [0, 3])
-def test_a_wrong_member_count_is_reported_and_repaired(harness: ShopHarness, wrong: int) -> None:
-    harness.open_shop()
-    companies.create_company(harness.shop, STAFF, "acme", "Acme")
-    companies.add_member(harness.shop, STAFF, "acme", ANN.id)
-    assert looked(harness).discrepancies == {}
-    company = companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").company
-    assert company is not None
-    miscounted = replace(company, member_count=wrong, version=company.version + 1)
-    harness.shop.table.write(update(COMPANY, company, miscounted))
-    assert [found.kind for found in looked(harness, repair=True).discrepancies.values()] == ["member count wrong"]
-    repaired = companies.get_company_with_members(harness.shop, ListRequest(STAFF, 10), "acme").company
-    assert repaired == replace(company, version=miscounted.version + 1)
-    assert looked(harness).discrepancies == {}
 
 
 def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:

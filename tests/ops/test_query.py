@@ -210,9 +210,9 @@ def test_where_filters_the_read_items_and_costs_the_same(table: Table, run: Run)
 
 
 def test_a_value_that_is_missing_is_where_it_equals_nothing(table: Table, run: Run) -> None:
-    for id, company_id in (("ann", "acme"), ("bob", None)):
-        put(table, t.CUSTOMER, replace(SAMPLES[t.CUSTOMER], customer_id=id, company_id=company_id))
-    shown = [run("A1", "--arg", f"customer_id={id}", "--where", "company_id=")[-2][:15] for id in ("ann", "bob")]
+    for code, limit in (("FEW", 1), ("ALL", None)):
+        put(table, t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=code, limit=limit))
+    shown = [run("A22", "--arg", f"code={code}", "--where", "limit=")[-2][:15] for code in ("FEW", "ALL")]
     assert shown == ["1 read, 0 shown", "1 read, 1 shown"]
 
 

@@ -56,6 +56,11 @@ def test_a_company_is_made_once_and_found_at_once(shop: ShopContext, wire: WireT
     assert (page.company, page.members, page.cursor) == (made, (), None)
 
 
+def test_a_customer_without_a_company_and_an_erased_customer_are_in_no_companys_list() -> None:
+    assert "GSI1PK" not in t.CUSTOMER.encode(replace(SAMPLES[t.CUSTOMER], company_id=None))
+    assert "GSI1PK" not in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
+
+
 def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
     before = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert before is not None

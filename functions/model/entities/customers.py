@@ -1,4 +1,4 @@
-"""Customers, their settings, companies, and the items that reserve an e-mail address for one customer."""
+"""Customers, their settings, and the items that reserve an e-mail address for one customer."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -54,22 +54,6 @@ class ErasedCustomer:
     @property
     def shard(self) -> str:
         return ERASURE_SHARDS.of(self.customer_id)
-
-
-@entity
-class Company:
-    """A company that several customers buy for. The company name is not personal data.
-
-    `member_count`: how many customers have this `company_id`. Joining, leaving and erasure change it in one transaction
-    with the customer.
-    """
-
-    company_id: str
-    name: str
-    created_at: Instant
-    updated_at: Instant
-    member_count: int = 0
-    version: int = 1
 
 
 @entity
