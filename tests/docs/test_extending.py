@@ -1,8 +1,14 @@
-"""Applies the diffs of docs/extending.md, each alone and all together, and the README's diff. Each must be complete."""
+"""Applies the diffs of docs/extending.md, each alone and all together, and the README's diff. Each must be complete.
 
+The section that removes a noun has commands, too. It is applied alone.
+"""
+
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,12 +16,15 @@ import pytest
 from tests.support.applied_diff import PROJECT, apply_diff, copy_project, run_python
 
 TEXT = (PROJECT / "docs/extending.md").read_text(encoding="utf-8")
+SECTIONS = {section.partition("\n")[0]: section for section in re.split("^## ", TEXT, flags=re.MULTILINE)[1:]}
+REMOVAL = SECTIONS.pop("The removal of a noun")
 DIFFS = {
-    section.partition("\n")[0]: "".join(re.findall(r"```diff\n(.*?)```", section, re.DOTALL))
-    for section in re.split("^## ", TEXT, flags=re.MULTILINE)[1:]
+    name: "".join(re.findall(r"```diff\n(.*?)```", section, re.DOTALL))
+    for name, section in SECTIONS.items()
     if "```diff" in section
 }
 (MAIL_OF_README,) = re.findall(r"```diff\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+NEW_TEST = re.compile(r"^--- /dev/null\n\+\+\+ b/(tests/\S+)", re.MULTILINE)
 FILES_TO_OPEN = {
     "An access pattern with its route": 3,
     "A field that is copied": 3,
@@ -23,7 +32,34 @@ FILES_TO_OPEN = {
     "An entity with its routes and personal data": 5,
     "A reaction with its own Lambda": 4,
 }
-EVERY = {**DIFFS, "all together": "".join(DIFFS.values())}
+(DIFF_OF_REMOVAL,) = re.findall(r"```diff\n(.*?)```", REMOVAL, re.DOTALL)
+MAX_REMOVED_BY_HAND = 240
+"""The maximum number of lines of the diff, beside what the commands delete: otherwise the model is not declarative."""
+COPY_WITH_COMMIT = "git init -q && git add -A && git -c user.name=test -c user.email=test@example.com commit -qm copy"
+
+
+def remove_noun(folder: Path) -> None:
+    """Run the commands of the section, and apply its diff between them, as its reader does."""
+    first, last = re.findall(r"```sh\n(.*?)```", REMOVAL, re.DOTALL)
+    own_repository = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    run = partial(subprocess.run, cwd=folder, env=own_repository, check=True)
+    for commands in (COPY_WITH_COMMIT, first):
+        run(["sh", "-ec", commands])
+    apply_diff(folder, DIFF_OF_REMOVAL)
+    run(["sh", "-ec", last])
+
+
+EVERY: dict[str, Callable[[Path], None]] = {
+    **{name: partial(apply_diff, diff=diff) for name, diff in DIFFS.items()},
+    "all together": partial(apply_diff, diff="".join(DIFFS.values())),
+    "the removal of a noun": remove_noun,
+}
+TESTS: dict[str, list[str]] = {
+    **{name: NEW_TEST.findall(diff) for name, diff in DIFFS.items()},
+    "all together": NEW_TEST.findall("".join(DIFFS.values())),
+    "the removal of a noun": ["tests/model/test_patterns.py", "tests/api/test_customers.py"],
+}
+"""The tests that an extension adds, or that cover the code around what is removed."""
 
 
 def changed_files(diff: str) -> list[str]:
@@ -40,37 +76,41 @@ def test_each_extension_changes_few_files_and_has_a_test() -> None:
     assert {name: int(files) for name, files in shown} == {
         name.partition(" ")[2]: files for name, files in FILES_TO_OPEN.items()
     }
-    assert all(re.search(r"^--- /dev/null\n\+\+\+ b/tests/", diff, re.MULTILINE) for diff in DIFFS.values())
+    assert all(NEW_TEST.search(diff) for diff in DIFFS.values())
+
+
+def test_the_removal_of_a_noun_is_short() -> None:
+    assert len(DIFF_OF_REMOVAL.splitlines()) <= MAX_REMOVED_BY_HAND
 
 
 @pytest.mark.parametrize(
-    "diff",
+    ("extend", "tests"),
     [
-        *(pytest.param(diff, id=name, marks=pytest.mark.slow) for name, diff in EVERY.items()),
-        pytest.param(MAIL_OF_README, id="the mail of the README"),
+        *(pytest.param(extend, TESTS[name], id=name, marks=pytest.mark.slow) for name, extend in EVERY.items()),
+        pytest.param(partial(apply_diff, diff=MAIL_OF_README), ["tests/mails"], id="the mail of the README"),
     ],
 )
-def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(diff: str, tmp_path: Path) -> None:
+def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(
+    extend: Callable[[Path], None], tests: list[str], tmp_path: Path
+) -> None:
     folder = copy_project(tmp_path)
-    apply_diff(folder, diff)
-    python = [file for file in changed_files(diff) if file.endswith(".py")]
-    for program in (["ruff", "check"], ["ruff", "format", "--check"], ["tools.declarations"]):
-        checked = run_python(folder, "-m", *program, *(python if program[0] == "ruff" else ()))
+    extend(folder)
+    for program in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["tools.declarations"]):
+        checked = run_python(folder, "-m", *program)
         assert checked.returncode == 0, checked.stdout + checked.stderr
     missing = run_python(folder, "-m", "tests.support.omissions").stderr.splitlines()
     assert [sentence for sentence in missing if not sentence.endswith("run `make record`")] == []
     recorded = run_python(folder, "-m", "pytest", "--record", "-q", "-n", "0", "tests/api/test_route_table.py")
     assert recorded.returncode == 0, recorded.stdout
-    added = re.findall(r"^--- /dev/null\n\+\+\+ b/(tests/\S+)", diff, re.MULTILINE)
-    ran = run_python(folder, "-m", "pytest", "-q", *(added or ["tests/mails"]))
+    ran = run_python(folder, "-m", "pytest", "-q", *tests)
     assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.extending
-@pytest.mark.parametrize("diff", EVERY.values(), ids=EVERY)
-def test_after_its_checklist_all_checks_and_tests_pass(diff: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("extend", EVERY.values(), ids=EVERY)
+def test_after_its_checklist_all_checks_and_tests_pass(extend: Callable[[Path], None], tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
-    apply_diff(folder, diff)
+    extend(folder)
     # these folders are links to installed packages, so make must install nothing
     installed = ["-o", ".venv/.installed", "-o", "node_modules/.installed"]
     make = shutil.which("make") or "make"

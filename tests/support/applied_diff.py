@@ -13,9 +13,11 @@ LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", "__pycache__"}
 def copy_project(folder: Path) -> Path:
     """Copy the project into an empty folder, with links to its installed packages. Return the folder."""
     for path in PROJECT.iterdir():
-        if path.is_dir() and path.name not in LEFT_OUT:
+        if path.name in LEFT_OUT:  # .git is a file in a worktree
+            continue
+        if path.is_dir():
             shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif path.is_file():
+        else:
             shutil.copyfile(path, folder / path.name)
     for name in (".venv", "node_modules"):
         (folder / name).symlink_to(PROJECT / name)
