@@ -172,7 +172,8 @@ def test_the_guarantees_state_the_sums_of_the_recorded_runs() -> None:
     seeds = {seed for run in runs for seed in range(run["seeds"][0], run["seeds"][1] + 1)}
     faults = sum(sum(run["faults"].values()) for run in runs)
     guarantees = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
-    assert f"Together they are {len(seeds):,} seeds with {faults:,} faults." in guarantees
+    assert f"{len(seeds):,} seeds" in guarantees
+    assert f"{faults:,} faults" in guarantees
 
 
 APPLIED = Counter([*(invariant.__name__ for invariant in INVARIANTS), *SITUATIONS])
