@@ -1,7 +1,7 @@
 // The list of companies, and a company with its members, for staff.
 
 import { get } from "./api.js";
-import { PAGE, addressOf, customerLink, paged } from "./customers.js";
+import { PAGE, addressOf, customerLink, paged } from "./lists.js";
 import { timeOf, button, el, empty, facts, row, table } from "./ui.js";
 
 /** Returns what the card of the list contains. */

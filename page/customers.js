@@ -2,11 +2,10 @@
 
 import { call, get, once, post } from "./api.js";
 import { asUtc, checkbox, field, form } from "./forms.js";
-import { capital, money, number, plural, shortId } from "./format.js";
+import { capital, money, number, shortId } from "./format.js";
+import { addressOf, customerLink, paged } from "./lists.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
-import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
-
-export const PAGE = 20;
+import { button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
 export function show(place, { id, query, signal }) {
   if (id) return showCustomer(place, id, signal);
@@ -31,33 +30,6 @@ const LISTS = {
   companies: { title: "Companies", lead: "The companies for which customers buy, sorted by id.", open: (list) => fill(list.card, "companies", async () => (await import("./companies.js")).show(list)) },
   discounts: { title: "Discount codes", lead: "The codes that customers send with an order, sorted by code.", open: openDiscounts },
 };
-
-export const addressOf = (said) => `#/customers?${new URLSearchParams(Object.entries(said).filter(([, value]) => value))}`;
-export const customerLink = (id, text = shortId(id)) => el("a", { href: `#/customers/${encodeURIComponent(id)}`, title: id }, text);
-
-/** Shows a list as a table, with a button that adds the next page. `path` may have a query. */
-export async function paged({ path, me, signal, caption, heads, line, none, limit = PAGE }) {
-  const page = (cursor) => {
-    const [base, query] = path.split("?");
-    const said = new URLSearchParams(query);
-    said.set("limit", limit);
-    if (cursor) said.set("cursor", cursor);
-    return get(`/api/${base}?${said}`, { as: me, signal });
-  };
-  const first = await page();
-  if (!first.items.length && !first.cursor) return [none];
-  const shown = table(caption, heads, first.items.map(line), { hideCaption: true });
-  const more = el("div", { class: "row" });
-  const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
-  const next = async (cursor) => {
-    const found = await page(cursor);
-    shown.body.append(...found.items.map(line));
-    offer(found.cursor);
-    announce(`${plural(found.items.length, "more row")} shown`);
-  };
-  offer(first.cursor);
-  return [shown, more];
-}
 
 const CUSTOMER_COLUMNS = [
   ["Name", ({ customer_id: id, name }) => customerLink(id, name)],

@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -220,6 +220,12 @@ class Engine:
     def stop(self) -> None:
         """Stop the engine's process. No data is lost, even if the process is killed."""
         processes.stop(self.directory)
+
+
+@cache
+def shared_streams(engine: Engine) -> DynamoDBStreamsClient:
+    """Return the same client of DynamoDB Streams at each call, because creating one takes longer than most tests."""
+    return engine.streams()
 
 
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:

@@ -34,7 +34,7 @@ from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, ShopContext
 from local.event_source_mappings.records import is_unchanged, to_lambda_record
-from local.world.dynamodb_engine import REGION, Engine
+from local.world.dynamodb_engine import REGION, Engine, shared_streams
 from local.world.expiry import expire_until
 from local.world.handlers import load_readers, load_workers, to_sqs_record
 from local.world.payment_provider import FakeProvider
@@ -121,7 +121,7 @@ class ShopHarness:
     # the stream -------------------------------------------------------------------------------------------------------
     def new_records(self) -> list[dict[str, Any]]:
         """Return the stream records since the last call, in order. Leave out records of writes that changed nothing."""
-        client = _streams(self.engine)
+        client = shared_streams(self.engine)
         if self._iterator is None:
             (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
             self._stream = stream["StreamArn"]
@@ -252,12 +252,6 @@ class ShopHarness:
     def deliver_order(self, order_id: str) -> None:
         """Deliver the order's shipment."""
         shipments.deliver_shipment(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
-
-
-@cache
-def _streams(engine: Engine) -> Any:
-    """Return the engine's DynamoDB Streams client. It is cached: creating one takes longer than most tests."""
-    return engine.streams()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ and parsing.
 """
 
 from collections import deque
+from collections.abc import Callable
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.exceptions import ConnectionClosedError
+from botocore.hooks import EventAliaser
 from botocore.httpsession import URLLib3Session
 from botocore.parsers import JSONParser
 
@@ -28,6 +30,7 @@ def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     """Speed up all botocore clients of this process, until pytest undoes `patch`."""
     _skip_signing(patch)
     _use_persistent_connections(engine, patch)
+    _remember_aliases(patch)
     patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
     patch.setattr(botocore.serialize, "json", SimpleNamespace(dumps=lambda asked, **_: orjson.dumps(asked).decode()))
 
@@ -44,6 +47,19 @@ def _skip_signing(patch: pytest.MonkeyPatch) -> None:
                 request.headers[name] = value
 
     patch.setattr(SigV4Auth, "add_auth", add_nearly_auth)
+
+
+def _remember_aliases(patch: pytest.MonkeyPatch) -> None:
+    """Compute the alias of each event name once. Each new client computes all of them again otherwise."""
+    compute: Callable[[EventAliaser, str], str] = EventAliaser._alias_event_name  # type: ignore[attr-defined]
+    names: dict[str, str] = {}
+
+    def alias_event_name(aliaser: EventAliaser, name: str) -> str:
+        if name not in names:
+            names[name] = compute(aliaser, name)
+        return names[name]
+
+    patch.setattr(EventAliaser, "_alias_event_name", alias_event_name)
 
 
 def _use_persistent_connections(engine: Engine, patch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from local.event_source_mappings.records import to_lambda_record
-from local.world.dynamodb_engine import REGION, Engine
+from local.world.dynamodb_engine import REGION, Engine, shared_streams
 
 
 def read_stream_records(engine: Engine, table_name: str) -> list[dict[str, Any]]:
     """Return all stream records since the table was created, in order."""
-    client = engine.streams()
+    client = shared_streams(engine)
     (stream,) = client.list_streams(TableName=table_name)["Streams"]
     arn = stream["StreamArn"]
     (shard,) = client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]

@@ -510,12 +510,13 @@ def slow(scene: Scene, alarm: AlarmDefinition) -> Incident:
     yield
     scene.off(alarm.function)
     harness.pay_order(harness.place_order("late", mug=1), "evt_late", "pi_late")
+    records = harness.new_records()
     if alarm.function == "copies_reader":
-        for record in (records := harness.new_records()):
+        for record in records:
             record["dynamodb"]["ApproximateCreationDateTime"] -= late.total_seconds()
-        READERS["copies_reader"].handler({"Records": records}, None)
-    else:
-        READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    READERS["copies_reader"].handler({"Records": records}, None)
+    if alarm.function != "copies_reader":
+        READERS["event_publisher"].handler({"Records": records}, None)
         harness.clock_offset += late
         harness.process_all()
     yield
