@@ -263,8 +263,8 @@ class PageServer:
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
             return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
-        reason = intent.get("last_payment_error", {}).get("code")
-        return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": reason})
+        error = intent["last_payment_error"] or {}
+        return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": error.get("code")})
 
     def _get_entries(self, asked: PageRequest) -> HttpResponse:
         entries = self._journal.entries_after(
