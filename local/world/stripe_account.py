@@ -113,7 +113,7 @@ class StripeAccount:
         """
 
         def create() -> StripeObject:
-            payment = {**asked, "id": self.new_id("pi", asked), "last_payment_error": None}
+            payment = {"id": self.new_id("pi", asked), **asked, "last_payment_error": None}
             declined = asked.get("payment_method") == DECLINED
             for status in statuses or ("requires_payment_method" if declined else "succeeded",):
                 error = {"code": "card_declined"} if status == "requires_payment_method" else None
