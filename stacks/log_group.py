@@ -10,7 +10,7 @@ from stacks.stage import Stage
 
 
 class LogGroup(logs.LogGroup):
-    """The log group of the Lambda `function`, or of the AWS service `vended_by`, such as apis.
+    """The log group of the Lambda `function`, or of the AWS service `vended_by`, such as "apis" (API Gateway).
 
     The name of a Lambda's log group is fixed, so a new stack must import the group that a deleted stack left behind:
     docs/runbooks/orphaned-stack.md.

@@ -27,8 +27,9 @@ class RunIncomplete(Exception):
 class WorkList(Generic[T]):
     """A list of items, and the function that processes an item. `handle` returns whether it changed something.
 
-    `items`: may read the list page by page. `id_of`: returns the id of an item for the log. `done`: how often `handle`
-    returned True. `is_complete`: False if the end of the list was not reached, or could not be read.
+    `items`: yields the items; it may read them page by page. `id_of`: returns the id of an item for the log.
+    `done`: how often `handle` returned True. `is_complete`: False if the end of the list was not reached, or could not
+    be read.
     """
 
     items: Iterator[T]

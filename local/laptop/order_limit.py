@@ -17,7 +17,8 @@ MIN_WAITING = 500
 """A consumer (a stream reader or a queue) is too slow if its lag and its waiting records or messages reach both limits.
 
 The lag alone is not enough: after a laptop has slept, a few records are hours old. The number of records alone is not
-enough: the readers process 500 records of an import in seconds. At both limits, an order's last mail takes two minutes.
+enough: the readers process 500 records of an import in seconds. If a consumer is at both limits, an order's last mail
+arrives after two minutes.
 """
 MAX_FILE_AGE_SECONDS = 10
 """The shop ignores a file with an older measurement, because it is from a killed run."""

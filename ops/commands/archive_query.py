@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PATHS = {"orders": "orders/day=*/*/*.json", "activity": "activity/day=*/*.ndjson.gz"}
-"""The objects of each table, as a pattern. As in Athena, the tables have no objects with old keys (without `day=`)."""
+"""The objects of each table, as a pattern. As in Athena, the pattern leaves out objects of S3 with old keys (without
+`day=`)."""
 TRINO_FUNCTIONS = (
     "CREATE MACRO cardinality(list) AS len(list)",
     "CREATE MACRO sequence(first, last) AS generate_series(first, last)",

@@ -144,7 +144,7 @@ def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckRes
 
 
 def _reasons(target: ShopTarget, now: datetime, function: str) -> Iterator[str]:
-    """Yield the possible reasons of a Lambda's lag: failed attempts, invocations out of time, throttled requests."""
+    """Yield the possible reasons of a Lambda's lag: failed attempts, invocations that timed out, throttled requests."""
     for metric, words in (
         (metrics.EFFECTS_FAILED, "failed attempts"),
         (metrics.OUT_OF_TIME, "invocations out of time"),

@@ -184,7 +184,7 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
 
 
 def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
-    """Check that the shop made no refund to a credit account after the money of its payment had left.
+    """Check that the shop made no refund to a credit account after all money had left the payment.
 
     Money leaves a payment by refunds, also those made at the provider, and by lost disputes that the shop knows.
     """

@@ -80,7 +80,7 @@ class ObservedMail:
     """A mail that was sent. `event_id`: the id of the event that the mail is about.
 
     `may_be_repeated`: the sender had a fault when it sent the mail, so the same mail may be sent again. `late_seconds`:
-    at most how long the network delayed the mail after its sender had given up.
+    the longest time for which the network delayed the mail after its sender had given up.
     """
 
     at: float

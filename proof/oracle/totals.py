@@ -11,7 +11,7 @@ MONTH_IS_OPEN_DAYS, MINUTE_IS_KEPT_DAYS = 60, 30
 MAX_RECORD_DELAY_DAYS = 30 + 2 * 14
 """How late a change may be counted: a failed record is kept for 30 days, then twice 14 days in a dead-letter queue."""
 MARGIN = timedelta(days=1)
-"""A total is checked only if its end is more than this time away."""
+"""A total is checked only if it ends more than this time after the end of the run."""
 MAX_CALL_SECONDS = 16 * 60
 """How long a write may take after its time was read."""
 
@@ -37,7 +37,8 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
 
 
 def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
-    """Check that no write changes or deletes the pieces of a month after the month is final, not even a repair.
+    """Check that nothing, not even a repair, changes or deletes a month's number of sold pieces once the month is
+    final.
 
     At this time, the orders of the month are in the archive, so nothing in the table says how many pieces were sold.
     """

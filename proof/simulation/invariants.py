@@ -445,8 +445,9 @@ kept for this time at most. After that, it is deleted and can never be processed
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
     """Yield (key, amounts, is_final) for each item that is a total, such as a product's rating.
 
-    `is_final`: whether the check of the sums ignores the total. The sales total of a month is final at a fixed time
-    after the month. Any other total is final when its TTL is past, because DynamoDB may delete it at any time.
+    `is_final`: whether the amounts may differ from the sum of the present items, so that no check compares them. The
+    sales total of a month is final at a fixed time after the month. Any other total is final when its TTL is past,
+    because DynamoDB may delete it at any time.
     """
     for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
@@ -725,9 +726,9 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each campaign sends one mail to each follower of its product, and none to other customers.
 
     A campaign is the sending of these mails after one event. A campaign must start when a sold-out product with
-    followers gets new stock, or when its price drops. No campaign may start when a product gets more stock. Each
-    campaign must finish. A product may have at most one campaign per event type and day, but a campaign that stopped
-    early does not count.
+    followers gets new stock, or when its price drops. No campaign may start when a product that is not sold out gets
+    stock. Each campaign must finish. A product may have at most one campaign per event type and day, but a campaign
+    that stopped early does not count.
 
     Exceptions:
     - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent.

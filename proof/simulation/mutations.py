@@ -621,7 +621,7 @@ def block_second_refund(payment: entities.Payment, _amount: int) -> str:
 
 
 def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder) -> OrderAnswer:
-    """Show each order with the name of the answer before, as a forgotten global variable would."""
+    """Show each order with the customer's name of the previous answer, as a forgotten global variable would."""
     answer = _ORDER_ANSWER(item)
     _NAMES.append(answer.customer_name)
     return answer.model_copy(update={"customer_name": _NAMES[-2]})

@@ -1,4 +1,4 @@
-"""Tests the table's view: its questions, its keys, its pages, and one item with the items that are derived from it."""
+"""Tests the view of the table: access patterns, links of keys, pages, and an item with the items derived from it."""
 
 import re
 from dataclasses import replace

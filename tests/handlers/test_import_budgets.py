@@ -157,7 +157,7 @@ def test_a_lambda_imports_each_module_of_the_bundle_except_two_with_declarations
 
 
 def within(package: str, names: set[str]) -> set[str]:
-    """Return the imported modules of a package, without the name of the package."""
+    """Return which modules of a package were imported, without the package's name in front."""
     return {name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")}
 
 

@@ -41,7 +41,8 @@ class Queues:
 
 
 class ShopContext:
-    """A shop with one reader and one queue. `enabled`: each change of the queue's event source mapping."""
+    """A shop with one reader and one queue. `enabled`: for each switch of the queue's event source mapping, whether it
+    was enabled."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.enabled: list[bool] = []

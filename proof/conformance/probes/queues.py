@@ -48,7 +48,8 @@ _HANDLE = {"handle": "Messages[0].ReceiptHandle"}
 
 
 def _become_dead_letter(returns: dict[str, str]) -> tuple[Request, ...]:
-    """Return the requests that make a message a dead letter and receive it. `returns`: the last expected answer."""
+    """Return the requests that turn a message into a dead letter and then receive it. `returns`: the last expected
+    answer."""
     return (
         _send("a", "$redriven", saves={"id": "MessageId"}),
         _receive(0, "$redriven", returns=_count(1)),
