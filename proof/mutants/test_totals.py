@@ -171,7 +171,7 @@ def test_a_transaction_of_several_orders_has_no_more_items_than_allowed(harness:
 
 
 def check_with_shards(harness: ShopHarness, shards: int) -> set[str]:
-    """Check and repair the totals, with this number of shards for each minute. Return the shards that have sales then."""
+    """Check and repair the totals, with so many shards for each minute. Return the shards that have sales then."""
     harness.open_shop(available=100)
     for number_of_order in range(6):
         pay_order(harness, f"key-{number_of_order}", mug=1)
