@@ -20,7 +20,7 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 T = TypeVar("T")
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 JSON = {"Content-Type": "application/json"}
 
 
