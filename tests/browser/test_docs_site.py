@@ -12,8 +12,10 @@ def test_a_reader_searches_the_documentation(tab: Tab) -> None:
     page = tab.page
     page.goto(f"{tab.url}/docs/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Orderstream")
+    # The site ignores what is typed before its script has built the index.
+    expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching", timeout=180_000)
     page.get_by_label("Search", exact=True).first.fill("drift repair")
-    page.locator(".md-search-result__link").first.click(timeout=180_000)  # the index of the site is built first
+    page.locator(".md-search-result__link").first.click(timeout=180_000)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert "/docs/" in page.url
 
