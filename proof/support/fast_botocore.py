@@ -25,22 +25,12 @@ from botocore.parsers import JSONParser
 from local.world.dynamodb_engine import Engine
 from proof.support.engine_connection import EngineConnection, fake_signature
 
-ITEM_OUTPUTS = {
-    f"{operation}Output"
-    for operation in (
-        "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "TransactWriteItems",
-        "UpdateItem",
-    )
-}  # fmt: skip
-"""The shapes of DynamoDB's answers whose only converted values are the binary values of items."""
-
 
 def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     """Speed up all botocore clients of this process, until pytest undoes `patch`."""
     _skip_signing(patch)
     _use_persistent_connections(engine, patch)
     _remember_aliases(patch)
-    _parse_items_at_once(patch)
     patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
     patch.setattr(botocore.serialize, "json", SimpleNamespace(dumps=lambda asked, **_: orjson.dumps(asked).decode()))
 
@@ -70,18 +60,6 @@ def _remember_aliases(patch: pytest.MonkeyPatch) -> None:
         return names[name]
 
     patch.setattr(EventAliaser, "_alias_event_name", alias_event_name)
-
-
-def _parse_items_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Return the JSON of an answer with items as it is. Botocore would copy it, and change only binary values."""
-    parse = JSONParser._handle_json_body  # type: ignore[attr-defined]
-
-    def handle_json_body(parser: JSONParser, body: bytes, shape: Any) -> Any:
-        if shape.name in ITEM_OUTPUTS and b'"B":' not in body and b'"BS":' not in body:
-            return orjson.loads(body)
-        return parse(parser, body, shape)
-
-    patch.setattr(JSONParser, "_handle_json_body", handle_json_body)
 
 
 def _use_persistent_connections(engine: Engine, patch: pytest.MonkeyPatch) -> None:
