@@ -59,7 +59,7 @@ def main() -> None:
     starting.add_argument(
         "--no-warehouse",
         action="store_true",
-        help="do not start the local warehouse; you answer its requests (docs/warehouse.md)",
+        help="do not start the local warehouse; you answer its requests (docs/warehouse-system.md)",
     )
     starting.add_argument(
         "-c",

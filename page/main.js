@@ -14,7 +14,7 @@ import { labels } from "./labels.js";
 const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
   shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
-  orders: { load: () => import("./order.js"), styles: ["orders.css"], who: person },
+  orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
   customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },

@@ -39,7 +39,7 @@ UNUSED_FILES = (
 )
 """Files that are removed from the bundle, because no import needs them.
 
-The functions use botocore, which boto3 installs. functions/skipped_imports.py needs modules of botocore.docs.
+The functions use botocore, which boto3 installs. functions/cold_start.py needs modules of botocore.docs.
 """
 MAX_BUNDLES = 8
 LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; source paths in compiled files start with this path

@@ -46,7 +46,7 @@ from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import MAX_TARGETS, Schedule
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage, cost_tags
-from stacks.stream_reader import StreamReader
+from stacks.stream_mapping import StreamMapping
 from stacks.switch_outputs import RunbookResources
 from stacks.table import OrdersTable
 from tools.declarations import InvalidDeclarations, check_declarations, declared_at
@@ -245,7 +245,7 @@ class OrdersStack(Stack):
         reader.grant("s3:ListBucket", on=self.failures.arn)
         self.allow_parking(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
-        made = StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
+        made = StreamMapping(reader, "Stream", stage=self.stage, function=reader, **settings)
         self.monitored["reader"][reader.lambda_name] = reader.name
         self.runbook_resources.mappings[reader.lambda_name] = made.mapping_id
 

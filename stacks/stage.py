@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from functions.model import retention
 from functions.model.lambdas import lambda_name
 from functions.model.money import parse_amounts
-from functions.model.reactions import HANDLERS, REACTIONS, READERS, Reaction, Reader
+from functions.model.reactions import HANDLERS, REACTIONS, Reaction
+from functions.model.stream_readers import READERS, StreamReader
 from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
 from stacks.setting_rules import Rule, between, find_wrong_values, named_numbers, named_ranges, one_of, setting
@@ -482,7 +483,7 @@ class Stage:
 
     def _find_lambda_conflicts(self) -> Iterator[str]:
         """Yield a sentence for each batch that is too large, and each reservation that is too small for its Lambda."""
-        mapped: tuple[Reader | Reaction, ...] = (*READERS, *map(self.tuned, QUEUES))
+        mapped: tuple[StreamReader | Reaction, ...] = (*READERS, *map(self.tuned, QUEUES))
         for one in mapped:
             uses, number = "parallelization", self.parallelization
             size = self.number_for("batch_size", one.name, one.batch_size)

@@ -1,4 +1,4 @@
-"""The readers of the table's stream, and the reactions of the shop to events.
+"""The reactions of the shop to events.
 
 A reaction is an SQS queue, and the Lambda that processes its messages. An EventBridge rule sends the events to the
 queue. Each queue has a dead-letter queue. One queue is processed by the warehouse's own system instead of a Lambda.
@@ -15,33 +15,6 @@ from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS, PRODUCT_ALE
 from functions.model.retries import DEFAULT_WAITS, RetryWaits
 
 HANDLERS = Path(__file__).parents[1] / "handlers"
-UNLIMITED_RETRIES = -1
-"""The number of retries. -1 means that Lambda retries a failed batch until its records reach `max_record_age_seconds`.
-
-If the table or the bus is unavailable, the retries succeed as soon as the table or bus is available again. A reader
-does not retry a record that it can never process, but parks it (stores it in the failure store) at once. So only a
-batch that crashes the function is retried without success.
-"""
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Declares a reader of the table's stream. `name`: the module of its Lambda in functions/handlers.
-
-    `max_record_age_seconds`: after how many seconds Lambda stops retrying a record that keeps failing. 12 hours are
-    enough time to react to the lag alarms. The stream keeps records for 24 hours, so an operator can still inspect the
-    records afterwards.
-    """
-
-    name: str
-    batch_size: int
-    largest_batch: int = 10_000
-    max_retries: int = UNLIMITED_RETRIES
-    max_record_age_seconds: int = 12 * 60 * 60
-
-
-# DynamoDB supports at most two readers per shard, and only one reader if the table is a global table.
-READERS = (Reader("copies_reader", batch_size=50), Reader("event_publisher", batch_size=100))
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from local.laptop.mail_refusals import refuse_mails
 from local.laptop.mail_suppression import add_suppression_list
 from local.laptop.measured_invocations import measure_invocations
 from local.laptop.message_returns import return_messages
-from local.laptop.order_limit import RETRY_AFTER_SECONDS, find_overload
+from local.laptop.overload import RETRY_AFTER_SECONDS, find_overload
 from local.laptop.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 from local.laptop.state_checks import find_full_disk
 from local.world import processes

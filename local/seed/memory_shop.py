@@ -24,7 +24,7 @@ from unittest.mock import patch
 from functions.adapters import payment_provider
 from functions.dynamodb.table import Table
 from functions.handlers import copies_reader
-from functions.model import changes, copies, events, reactions
+from functions.model import changes, copies, events, reactions, stream_readers
 from functions.model.reactions import Reaction
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, environment
@@ -44,7 +44,7 @@ REACTION_DELAY = timedelta(seconds=1)
 """The time from an event to its reaction."""
 COPIED = {row.type for row in copies.SOURCE_ROWS}
 """The types of items from which copies and totals are derived."""
-BATCH = next(reader.batch_size for reader in reactions.READERS if reader.name == "copies_reader")
+BATCH = next(reader.batch_size for reader in stream_readers.READERS if reader.name == "copies_reader")
 """The number of stream records from which copies are made at once, as in the deployed shop."""
 
 

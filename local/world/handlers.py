@@ -5,12 +5,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from functions.model import reactions
+from functions.model import reactions, stream_readers
 
 
 def load_readers() -> dict[str, ModuleType]:
     """Return the Lambda of each reader of the table's stream, by the reader's name."""
-    return {reader.name: import_module(f"functions.handlers.{reader.name}") for reader in reactions.READERS}
+    return {reader.name: import_module(f"functions.handlers.{reader.name}") for reader in stream_readers.READERS}
 
 
 def load_workers() -> dict[str, ModuleType]:

@@ -36,6 +36,7 @@ from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import (
     archive,
+    customer_write_limit,
     customers,
     disputes,
     erasure,
@@ -54,7 +55,6 @@ from functions.shop import (
     stock,
     stock_parts,
     unsubscribe,
-    write_limit,
 )
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 from local.world.harness import ShopHarness
@@ -1170,19 +1170,21 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "only one of three writes counts",
         edit_code(
-            write_limit.WriteLimiter._count_in_table,
+            customer_write_limit.WriteLimiter._count_in_table,
             ("(customer.uncounted + 1) * self._interval_ms", "self._interval_ms"),
         ),
         test_limits.test_a_flood_of_writes_is_refused_after_the_burst,
     ),
     CheckedMutant(
         "each process has a burst of its own",
-        patch_attribute(write_limit, "put_unless_between", without_condition(writes.put_unless_between)),
+        patch_attribute(customer_write_limit, "put_unless_between", without_condition(writes.put_unless_between)),
         test_limits.test_all_processes_together_accept_no_more_than_the_burst,
     ),
     CheckedMutant(
         "Retry-After is too short",
-        edit_code(write_limit.WriteLimiter._check, ("math.ceil(wait_ms / 1000)", "max(1, wait_ms // 1000 - 1)")),
+        edit_code(
+            customer_write_limit.WriteLimiter._check, ("math.ceil(wait_ms / 1000)", "max(1, wait_ms // 1000 - 1)")
+        ),
         test_limits.test_a_write_is_accepted_after_its_retry_after,
     ),
     CheckedMutant(

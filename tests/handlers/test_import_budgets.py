@@ -35,7 +35,7 @@ HEAVY_IN_SDK = "concurrent.futures email http.client xml.etree"
 MORE_HEAVY = {"api": "fractions zoneinfo"}
 
 EVERYWHERE = """
-    skipped_imports
+    cold_start
     dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
     dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
     model.entities.companies
@@ -92,7 +92,7 @@ MODULES = {
     "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
         api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text
         model.patterns model.public_routes
-        runtime.secrets shop.write_limit""",
+        runtime.secrets shop.customer_write_limit""",
 }
 
 

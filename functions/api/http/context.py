@@ -23,8 +23,8 @@ from functions.model.money import parse_amounts
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
+from functions.shop.customer_write_limit import WriteLimiter
 from functions.shop.shop import Caller, ShopContext
-from functions.shop.write_limit import WriteLimiter
 
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
 ME = "me"

@@ -9,7 +9,7 @@ import pytest
 
 from functions.api.http import context
 from functions.runtime import environment
-from functions.shop import write_limit
+from functions.shop import customer_write_limit
 from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import (
     ANN,
@@ -108,7 +108,7 @@ def test_every_write_of_a_customer_counts(limited: ApiHarness, world: dict[str, 
 
 def test_a_customer_who_sends_a_few_writes_costs_nothing(limited: ApiHarness) -> None:
     with limited.record_requests() as sent:
-        for _ in range(write_limit.UNCOUNTED_WRITES):
+        for _ in range(customer_write_limit.UNCOUNTED_WRITES):
             write(limited)
     assert "UpdateItem" not in sent
     assert not [one for one in limited.table_images() if one["type"]["S"] == "WriteLimit"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.laptop.order_limit import MAX_FILE_AGE_SECONDS, MAX_LAG_SECONDS, MIN_WAITING, find_overload
+from local.laptop.overload import MAX_FILE_AGE_SECONDS, MAX_LAG_SECONDS, MIN_WAITING, find_overload
 from ops.targets import ConsumerLag
 
 LATE = ConsumerLag("order_notification", MIN_WAITING, MAX_LAG_SECONDS)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
+from functions.shop.customer_write_limit import CLOCK_TOLERANCE_MS, UNCOUNTED_WRITES, WriteLimiter
 from functions.shop.shop import ShopContext
-from functions.shop.write_limit import CLOCK_TOLERANCE_MS, UNCOUNTED_WRITES, WriteLimiter
 from proof.support.client_faults import WireTap
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -152,7 +152,7 @@ def test_a_lost_answer_counts_writes_twice_at_most(shop: ShopContext, patient_wi
 
 
 def test_a_process_remembers_only_the_latest_customers(shop: ShopContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("functions.shop.write_limit.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("functions.shop.customer_write_limit.MAX_REMEMBERED", 3)
     limiter = WriteLimiter(PER_MINUTE, BURST)
     for number in range(10):
         limiter.count_write(shop, f"c{number}")

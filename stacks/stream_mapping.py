@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.reactions import READERS
+from functions.model.stream_readers import READERS
 from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 
-class StreamReader(Construct):
+class StreamMapping(Construct):
     """An event source mapping, which invokes a function with the stream records that match the filter patterns.
 
     Records are delivered without delay, unless the stage has a batch window, and in order for each item. A failing
