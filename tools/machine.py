@@ -11,8 +11,10 @@ from local.world.dynamodb_engine import EngineNotInstalled, find_engine_binary
 
 TESTED_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions of Python that the workflow `ci` runs all tests with."""
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
-"""The names under which Chromium is installed, in the order in which the browser tests look for them."""
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+"""The names under which Chromium is installed, in the order in which the browser tests look for them.
+
+The headless shell comes first, because the tests take half the time with it."""
 
 
 def missing_parts() -> list[str]:
