@@ -7,6 +7,8 @@ contain a customer id that the caller must not see. So the cursor is sealed.
 from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text
 
 PURPOSE = "cursor"
+KEY_VERSION = 1
+"""A part of the key that seals cursors. A higher number invalidates all earlier cursors: clients start lists again."""
 
 
 class InvalidCursor(ValueError):

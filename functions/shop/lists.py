@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from functions.dynamodb import cursors
 from functions.dynamodb.cursors import decode_cursor, encode_cursor
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import QueryPage
@@ -12,8 +13,6 @@ from functions.shop.shop import Caller, ShopContext
 
 T = TypeVar("T")
 A = TypeVar("A")
-CURSOR_KEY_VERSION = 1
-"""A part of the key that seals cursors. A higher number invalidates all earlier cursors: clients start lists again."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class PagedQuery(Generic[T]):
 
     @property
     def _key(self) -> bytes:
-        return self.shop.digest(f"cursors {CURSOR_KEY_VERSION}")
+        return self.shop.digest(f"cursors {cursors.KEY_VERSION}")
 
     @property
     def _binding(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.openapi import document
-from functions.shop import lists
+from functions.dynamodb import cursors
 from functions.shop.lists import PagedQuery
 from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
@@ -100,7 +100,7 @@ def test_a_raised_version_of_the_key_rejects_earlier_cursors(
     api: ApiHarness, world: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor = cursor_of(api, world, LISTS[0])
-    monkeypatch.setattr(lists, "CURSOR_KEY_VERSION", lists.CURSOR_KEY_VERSION + 1)
+    monkeypatch.setattr(cursors, "KEY_VERSION", cursors.KEY_VERSION + 1)
     assert is_refused(LISTS[0].call(api, world, cursor=cursor))
 
 
