@@ -57,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     states.returned_orders_came_back,
     answers.the_same_key_gets_the_same_answer,
     answers.nobody_sees_another_customer,
+    answers.an_export_has_each_item_of_its_customer_once,
     mails.each_change_is_mailed_once,
     mails.mails_go_to_the_customer_of_the_order,
     mails.mails_show_the_amounts_of_the_order,

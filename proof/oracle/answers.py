@@ -1,10 +1,10 @@
-"""The oracle's rules for answers: equal answers to equal idempotency keys, and no data of other customers."""
+"""The oracle's rules for answers: equal answers to equal keys, no data of other customers, complete exports."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proof.oracle.books import Books
+from proof.oracle.books import Books, Item
 from proof.oracle.observations import ObservedRequest
 
 FIXED_FIELDS = ("order_id", "customer_id", "placed_at", "currency", "total")
@@ -13,6 +13,15 @@ SHARED_PATHS = (
     "/companies/",
 )  # fmt: skip
 """The beginnings of the paths whose answers contain names and ids of other customers."""
+OF_A_CUSTOMER = {
+    "Customer", "ErasedCustomer", "Settings", "EmailClaim", "Review", "Follow", "Account", "Activity", "Notification",
+    "OrderSummary", "Order", "ArchivedOrder", "ExpiryMarker", "Return", "Shipment", "Invoice",
+}  # fmt: skip
+"""The types of the items that have the id of the customer to whom they belong."""
+OF_AN_ORDER = {"EarlierTimeline", "Payment", "KeptEvent", "Refund"}
+"""The types of the items that belong to the customer of their order."""
+NOT_EXPORTED = ("PK", "SK", "type", "schema", "restored_at")
+"""The attributes of an item that an export leaves out, beside the keys of indexes."""
 
 
 def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
@@ -78,3 +87,43 @@ def _texts(value: Any) -> list[str]:
         case list():
             return [text for one in value for text in _texts(one)]
     return []
+
+
+def an_export_has_each_item_of_its_customer_once(books: Books) -> Iterator[str]:
+    """Check that the pages of an export together have all items of the customer, each one once."""
+    pages: dict[str, list[Any]] = defaultdict(list)
+    for request in books.seen.requests:
+        customer = request.caller
+        if request.path != f"/customers/{customer}/export" or not request.succeeded:
+            continue
+        pages[customer] += request.answer["items"]
+        if request.answer["cursor"] is None:
+            exported = Counter(_identity(one["type"], one["data"]) for one in pages.pop(customer))
+            own = Counter(_identity(item["type"], item) for item in _items_of(books, customer))
+            books.count_premise("a customer's data was exported", len(own) > 0)
+            for it, times in (own - exported).items():
+                yield f"the export of {customer} lacks {times} of {it}"
+            for it, times in (exported - own).items():
+                yield f"the export of {customer} has {times} too many of {it}"
+
+
+def _items_of(books: Books, customer: str) -> Iterator[Item]:
+    """Yield each item that belongs to a customer, from the table and from the archive objects of their orders."""
+    orders = {order.id: order for order in books.orders.values() if order.customer == customer}
+    accounts = {item["account_id"] for item in books.of_type("Account") if item["customer_id"] == customer}
+    stored = {(item["PK"], item["SK"], item["type"]) for item in books.current}
+    archived = [item for order in orders.values() for item in order.items]
+    for item in [*books.current, *(it for it in archived if (it["PK"], it["SK"], it["type"]) not in stored)]:
+        is_own = (
+            (item["type"] in OF_A_CUSTOMER and item["customer_id"] == customer)
+            or (item["type"] in OF_AN_ORDER and item["order_id"] in orders)
+            or (item["type"] == "Entry" and item["account_id"] in accounts)
+        )
+        if is_own and item["order_id"] not in books.seen.ignored_orders:
+            yield item
+
+
+def _identity(kind: str, item: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the type of an item and its texts and numbers: an export shows them as they are stored."""
+    shown = {name: value for name, value in item.items() if name not in NOT_EXPORTED and not name.startswith("GSI")}
+    return kind, *sorted((name, one) for name, one in shown.items() if one and isinstance(one, (str, int)))

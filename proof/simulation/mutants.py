@@ -34,6 +34,7 @@ from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     cancellation,
     customers,
+    data_export,
     discounts,
     disputes,
     external_refunds,
@@ -771,6 +772,27 @@ MUTANTS = (
         "the API shows an order with the customer's name of the order that it showed before",
         patch_attribute(OrderAnswer, "of", s.show_name_of_last_order),
         1,
+        judge="oracle",
+    ),
+    Mutant(
+        "exports one order",
+        "the export of a customer's data ends after the first order",
+        edit_code(
+            data_export._read_listed,
+            ("Position(at.step, listed.after) if listed.after else _next_step(at.step)", "_next_step(at.step)"),
+        ),
+        1,
+        first_seed=7,
+        judge="oracle",
+    ),
+    Mutant(
+        "exports one page of an order",
+        "the export of a customer's data leaves out the items of an order after the first page",
+        edit_code(
+            data_export._read_listed, ("replace(at, after=page.after) if page.after else following", "following")
+        ),
+        1,
+        first_seed=7,
         judge="oracle",
     ),
 )

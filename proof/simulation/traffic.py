@@ -838,6 +838,16 @@ class SimulatedTraffic:
             for path in paths:
                 self.clients.call(customer, "GET", path)
 
+    def export_own_data(self) -> None:
+        """Let each customer export all their data, page by page."""
+        for customer in CUSTOMERS:
+            limit = self.rng.choice((3, 100), "items of a page", customer.sub)
+            cursor: str | None = ""
+            while cursor is not None:
+                query = f"?limit={limit}" + (f"&cursor={quote(cursor)}" if cursor else "")
+                said = self.clients.call(customer, "GET", f"/customers/{customer.sub}/export{query}")
+                cursor = said.body["cursor"] if said is not None and said.status == 200 else None
+
     # checks of the API's answers --------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
         said = self.clients.call(token, method, path, body)

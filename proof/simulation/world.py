@@ -278,6 +278,7 @@ class Simulation:
                 if "oracle" in self.judges and self.rng.happens(0.25, "customers are curious"):
                     self.faults.is_off = True
                     self.clients.start("curious", self.traffic.read_data_of_others)
+                    self.clients.start("exporting", self.traffic.export_own_data)
                     self.tasks.run(self.tasks.now + HOUR / 2)  # end before midnight, when items expire
                     self._judge(look_for_drift=False)
             except TooManySteps:
