@@ -20,6 +20,7 @@ from pathlib import Path
 from local.world import dynamodb_engine as local_engine
 from proof.simulation.faults import KINDS
 from proof.simulation.invariants import INVARIANTS
+from proof.simulation.ledger import find_excessive_exceptions
 from proof.simulation.minimizer import format_failure, shrink_failure
 from proof.simulation.runner import SeedResult, engines, run_seed, run_seeds
 from proof.simulation.situations import SITUATIONS
@@ -30,6 +31,8 @@ ENOUGH_SEEDS = 500
 
 Then the run has proved nothing about it.
 """
+ENOUGH_SEEDS_FOR_SHARES = 100
+"""From this number of seeds on, a run fails if an exception of an invariant applied too often."""
 
 
 def main() -> int:
@@ -71,6 +74,9 @@ def _run_many(seeds: range, jobs: int, explain: int, ledger: Path | None) -> int
     unproved = [name for name, times in premises.items() if not times] if len(seeds) >= ENOUGH_SEEDS else []
     if unproved:
         print(f"These invariants never applied, or these situations never occurred: {', '.join(unproved)}")
+    excessive = find_excessive_exceptions(premises) if len(seeds) >= ENOUGH_SEEDS_FOR_SHARES else []
+    for exception in excessive:
+        print(f"This exception of an invariant applied too often: {exception}")
     for verdict in failed[:explain]:
         _run_one(verdict.seed)
     seconds = time.monotonic() - began
@@ -90,7 +96,7 @@ def _run_many(seeds: range, jobs: int, explain: int, ledger: Path | None) -> int
     if ledger:
         with ledger.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
-    return bool(failed or unproved)
+    return bool(failed or unproved or excessive)
 
 
 def _commit() -> str:

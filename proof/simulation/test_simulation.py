@@ -203,3 +203,16 @@ def test_a_long_run_fails_if_an_invariant_never_applied_or_a_situation_never_occ
     assert simulation._run_many(range(1, 501), 1, 0, None) == 1
     said = f"These invariants never applied, or these situations never occurred: {missing}"
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("excused", "code"), [(1, 0), (2, 1)])
+def test_a_run_fails_if_an_exception_of_an_invariant_applies_too_often(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, excused: int, code: int
+) -> None:
+    name = "poison_is_parked (excused: a migration wrote the item and kept its version)"
+    premises = APPLIED | Counter({"poison_is_parked": 100, name: excused})
+    ran = [SeedResult(1, (), (), Counter(), premises, (), 0.1)]
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
+    assert simulation._run_many(range(1, 100), 1, 0, None) == 0
+    assert simulation._run_many(range(1, 101), 1, 0, None) == code
+    assert (f"{name}: {excused} of 100" in capsys.readouterr().out) is bool(code)
