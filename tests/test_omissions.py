@@ -61,7 +61,16 @@ def forget_migration(patch: Patch, name: str, folder: Path) -> None:
     patch.setattr(migrations, "__path__", [str(folder)])
 
 
+def compare_secret(patch: Patch, folder: Path) -> None:
+    (folder / "links.py").write_text('"""Links."""\n\nis_right = signature == expected\n', encoding="utf-8")
+    patch.setattr(omissions, "FUNCTIONS", folder)
+
+
 OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
+    "a comparison of secrets in constant time": (
+        compare_secret,
+        r"links.py:3: compare secrets with hmac.compare_digest: signature == expected",
+    ),
     "the sample of an item type": (
         lambda patch, _: patch.setattr(omissions, "SAMPLES", without(SAMPLES, t.REVIEW)),
         r"functions/model/table.py:\d+: Review has no sample: add one to proof/support/samples.py:\d+",
