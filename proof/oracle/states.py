@@ -9,6 +9,7 @@ from proof.oracle.books import ENDED_UNSOLD, Books
 
 PAYMENT_WINDOW_SECONDS = 30 * 60
 DAY = 24 * 3600
+FIVE_YEARS, ELEVEN_YEARS = 5 * 365 * DAY, 11 * 366 * DAY
 
 
 def nothing_is_sent_without_sale(books: Books) -> Iterator[str]:
@@ -69,3 +70,17 @@ def returned_orders_came_back(books: Books) -> Iterator[str]:
             yield f"order {order.id} is {order.status}: {dict(returned)} of {dict(order.sent)} came back"
         if returned - order.sent or (not returned and order.status in ("RETURNED", "PARTIALLY_RETURNED")):
             yield f"order {order.id} is {order.status}: {dict(returned)} came back of {dict(order.sent)}"
+
+
+def items_expire_in_time(books: Books) -> Iterator[str]:
+    """Check that no written expiry time is later than in eleven years, or so old that DynamoDB ignores it.
+
+    It deletes no item whose time is more than five years ago:
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html
+    """
+    for (partition, sort), versions in books.seen.history.items():
+        for at, image in versions:
+            if image and "ttl" in image:
+                books.count_premise(f"an item expires: {image['type']['S']}")
+                if not at - FIVE_YEARS < int(image["ttl"]["N"]) < at + ELEVEN_YEARS:
+                    yield f"{partition} / {sort} of {at:.0f} expires at {image['ttl']['N']}"

@@ -39,6 +39,7 @@ from functions.shop import (
     disputes,
     external_refunds,
     fulfilment,
+    order_notifications,
     payments,
     placing,
     product_alerts,
@@ -793,6 +794,16 @@ MUTANTS = (
         ),
         1,
         first_seed=7,
+        judge="oracle",
+    ),
+    Mutant(
+        "expires in milliseconds",
+        "the expiry time of a notification is in milliseconds, so the notification never expires",
+        edit_code(
+            order_notifications.claim_notification,
+            ("ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp())", "ttl=int(now.timestamp() * 1000)"),
+        ),
+        1,
         judge="oracle",
     ),
 )
