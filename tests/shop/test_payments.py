@@ -9,17 +9,24 @@ import pytest
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import update
 from functions.model.entities import Order, Payment, RecordedEvent, Refund
-from functions.model.errors import IdempotencyKeyReused
+from functions.model.errors import IdempotencyKeyReused, NotAllowed, NotFound, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
-from functions.model.table import PAYMENT
-from functions.shop import cancellation
+from functions.model.table import PAYMENT, PAYMENT_CLAIM
+from functions.shop import cancellation, refunds
 from functions.shop.idempotency import IdempotencyKey, fingerprint
-from functions.shop.payments import MAX_RECORDED_EVENTS, NO_ORDER, record_payment
+from functions.shop.payments import (
+    MAX_RECORDED_EVENTS,
+    NO_ORDER,
+    get_payment_claim,
+    list_unmatched_payments,
+    record_payment,
+)
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
+    STAFF,
     advance_to_status,
     archive_order,
     available_by_part,
@@ -99,6 +106,72 @@ def test_money_that_fits_no_order_is_kept_with_the_reason(
     assert report_payment(shop, order, event_id="evt_2", payment_id="pi_2")["status"] == "CAPTURED", (
         "a payment of the right amount is still accepted"
     )
+
+
+# one payment of the provider pays one order ---------------------------------------------------------------------------
+@pytest.fixture
+def two(shop: ShopContext) -> tuple[Order, Order]:
+    """An order that pi_1 paid, and another order for which the provider reports the same payment."""
+    first, second = place(shop), place(shop, "key-2")
+    assert report_payment(shop, first)["status"] == "CAPTURED"
+    assert report_payment(shop, second, event_id="evt_2") == {
+        "payment_id": "pi_1",
+        "status": "UNMATCHED",
+        "reason": "the payment is recorded for another order",
+    }
+    return get_order(shop, first.order_id), second
+
+
+def test_one_payment_of_the_provider_never_pays_a_second_order(shop: ShopContext, two: tuple[Order, Order]) -> None:
+    first, second = two
+    assert get_order(shop, second.order_id) == second
+    assert [it.amount for it in payments_of(shop, second.order_id)] == [0], "the money belongs to the first order"
+    assert get_payment_claim(shop, STAFF, "pi_1").order_id == first.order_id
+    with pytest.raises(NotAllowed):
+        get_payment_claim(shop, ANN, "pi_1")
+    with pytest.raises(NotFound):
+        get_payment_claim(shop, STAFF, "pi_2")
+
+
+def test_money_recorded_for_another_order_is_never_refunded_twice(shop: ShopContext, two: tuple[Order, Order]) -> None:
+    first, second = two
+    closed = refunds.refund_payment(shop, STAFF, "close", second.order_id, "pi_1").result
+    assert (closed["amount"], refunds_of(shop, second.order_id)) == (0, [])
+    assert [it.status for it in payments_of(shop, second.order_id)] == ["FAILED"]
+    assert list(list_unmatched_payments(shop)) == [], "no payment waits for staff any more"
+    with pytest.raises(WrongState):
+        refunds.refund_payment(shop, STAFF, "close again", second.order_id, "pi_1")
+    refunds.refund_order(shop, STAFF, "back", first.order_id, 2500)
+    assert get_order(shop, first.order_id).refunded == 2500, "the order that has the money can still refund it"
+
+
+@pytest.mark.parametrize(("amount", "status"), [(2500, "UNMATCHED"), (0, "CAPTURED")])
+def test_money_without_an_order_is_claimed_too_but_no_money_is_not(shop: ShopContext, amount: int, status: str) -> None:
+    """Otherwise staff could refund the money that paid the order."""
+    order = place(shop)
+    assert report_payment(shop, order, order_id=NO_ORDER, amount=amount)["status"] == "UNMATCHED"
+    assert report_payment(shop, order, event_id="evt_2")["status"] == status
+
+
+def test_a_claim_outlives_the_archive_of_its_order(shop: ShopContext, two: tuple[Order, Order]) -> None:
+    first, second = two
+    cancellation.cancel_order(shop, ANN, first.order_id)
+    archive_order(shop, first.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=first.order_id, payment_id="pi_1")])
+    for number, order in enumerate(two):
+        report_payment(shop, order, event_id=f"evt_1{number}")
+    assert payments_of(shop, first.order_id) == [], "the archive has its payment: a repeated event brings no new money"
+    assert [it.status for it in payments_of(shop, second.order_id)] == ["UNMATCHED"]
+    assert get_order(shop, second.order_id) == second
+
+
+def test_a_payment_from_before_the_claims_is_still_recorded_and_refunded(
+    shop: ShopContext, two: tuple[Order, Order]
+) -> None:
+    first, _ = two
+    shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
+    assert report_payment(shop, first, event_id="evt_3")["status"] == "CAPTURED"
+    assert refunds.refund_order(shop, STAFF, "back", first.order_id, 100).result["amount"] == 100
 
 
 # payments of a part, and of too much ----------------------------------------------------------------------------------
