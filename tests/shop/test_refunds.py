@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from functions.dynamodb.errors import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
+from functions.shop import accounts, cancellation, erasure, payments, refund_processing, refunds
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -26,6 +27,7 @@ from proof.support.actors import (
     create_stocked_product,
     get_order,
     place,
+    report_dispute,
     report_payment,
     run_concurrently,
 )
@@ -191,6 +193,7 @@ def test_only_staff_gives_back(shop: ShopContext, caller: Any) -> None:
         lambda: refunds.refund_order(shop, caller, "key", order_id, 1),
         lambda: refunds.refund_payment(shop, caller, "key", order_id, "pi_key-1_0"),
         lambda: refunds.retry_refund(shop, caller, order_id, "pi_key-1_0-1"),
+        lambda: refund_processing.settle_refund(shop, caller, "key", order_id, "pi_key-1_0-1", "paid in cash"),
     ):
         with pytest.raises(NotAllowed):
             act()
@@ -330,6 +333,17 @@ def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: ShopConte
     assert refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1").attempt == 2
 
 
+def test_a_refund_in_a_currency_that_the_shop_does_not_know_never_becomes_store_credit(shop: ShopContext) -> None:
+    order = place(shop)
+    report_payment(shop, order, currency="SEK")
+    refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+    refund_processing.process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
+    with pytest.raises(InvalidInput) as refusal:
+        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+    assert refusal.value.field == "to"
+    assert refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1").attempt == 2
+
+
 @pytest.mark.parametrize("command", ["retry", "refund"])
 def test_a_refund_that_an_archive_overtakes_is_not_written(
     shop: ShopContext, rival: ShopContext, wire: WireTap, command: str
@@ -357,6 +371,59 @@ def test_a_refund_that_did_not_fail_is_not_tried_again(shop: ShopContext) -> Non
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     with pytest.raises(NotFound):
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-2")
+
+
+# failed refunds that staff settle by hand -----------------------------------------------------------------------------
+def settle(shop: ShopContext, order_id: str, key: str = "settle", refund_id: str = "pi_key-1_0-1") -> IdempotentResult:
+    return refund_processing.settle_refund(shop, STAFF, key, order_id, refund_id, "paid in cash")
+
+
+def test_a_failed_refund_is_settled_by_hand_once_and_counts_as_refunded(shop: ShopContext) -> None:
+    order_id = failed(shop)
+    first, again = settle(shop, order_id), settle(shop, order_id)
+    assert (first.result["status"], again.result, again.replayed) == ("SETTLED", first.result, True)
+    (refund,) = order_money.refunds(shop, order_id)
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id)
+    assert (refund.status, refund.reason) == ("SETTLED", "paid in cash")
+    assert (payment.status, payment.refunded, get_order(shop, order_id).refunded) == ("CAPTURED", 500, 500)
+    with pytest.raises(WrongState):
+        settle(shop, order_id, "twice")
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, order_id, refund.refund_id)
+    with pytest.raises(NotFound):
+        settle(shop, order_id, "other", "none-such")
+
+
+def test_a_refund_that_did_not_fail_is_not_settled_by_hand(shop: ShopContext) -> None:
+    order_id = paid(shop)
+    give(shop, order_id, 500)
+    with pytest.raises(WrongState) as refusal:
+        settle(shop, order_id)
+    assert (refusal.value.what, refusal.value.state) == ("refund", "REQUESTED")
+
+
+def test_the_refund_of_a_disputed_payment_is_not_settled_by_hand(shop: ShopContext) -> None:
+    """If the shop lost the dispute, the customer would get the money twice."""
+    order_id = failed(shop)
+    steps: list[tuple[Any, str]] = [("opened", "DISPUTED"), ("lost", "REFUNDED")]
+    for outcome, state in steps:
+        report_dispute(shop, "pi_key-1_0", outcome)
+        with pytest.raises(WrongState) as refusal:
+            settle(shop, order_id)
+        assert (refusal.value.what, refusal.value.state) == ("payment", state)
+
+
+def test_an_unmatched_payment_whose_refund_is_settled_by_hand_does_not_wait_for_staff_any_more(
+    shop: ShopContext,
+) -> None:
+    report_payment(shop, place(shop), order_id="none-such")
+    refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
+    refund_processing.process_refund(shop, FakeProvider(REFUSED), "none-such", "pi_1-1")
+    assert [one.payment_id for one in payments.list_unmatched_payments(shop)] == ["pi_1"]
+    settle(shop, "none-such", refund_id="pi_1-1")
+    assert list(payments.list_unmatched_payments(shop)) == []
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id="none-such")
+    assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
 
 
 # reads ----------------------------------------------------------------------------------------------------------------
