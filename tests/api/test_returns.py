@@ -1,13 +1,12 @@
 """Tests returns over the API, and the refunds that the API shows for them."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.shop.fulfilment import fulfil_order
-from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 
@@ -22,15 +21,6 @@ def order_id(api: ApiHarness) -> str:
     api.call("POST", f"{path}/dispatched", WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"})
     assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200
     return order_id
-
-
-@pytest.fixture
-def later(api: ApiHarness) -> Iterator[timedelta]:
-    """Advance the shop's clock by 30 days."""
-    clock = api.shop.table.clock
-    api.shop.table.clock = lambda: clock() + timedelta(days=30)
-    yield timedelta(days=30)
-    api.shop.table.clock = clock
 
 
 def back(api: ApiHarness, order_id: str, *lines: Any, key: str | None = "back-1", **more: Any) -> HandlerResponse:
@@ -48,56 +38,23 @@ def test_a_return_is_refunded_and_shown_with_its_order(api: ApiHarness, order_id
     assert [(line["product_id"], line["returned"]) for line in whole["order"]["lines"]] == [("mug", 1), ("pot", 1)]
     (returned,), (refund,) = whole["returns"], whole["refunds"]
     assert returned == {name: value for name, value in made.body.items() if name != "refund_ids"}
+    assert api.call("GET", f"/orders/{order_id}/returns", STAFF).body["items"] == [returned]
     assert ([refund["refund_id"]], refund["amount"], refund["why"]) == (made.body["refund_ids"], 2500, "RETURNED")
     assert (refund["status"], refund["payment_id"]) == ("REQUESTED", "pi_1")
-    assert api.call("GET", "/products/mug/stock").body["available"] == 9
-    assert api.call("GET", "/products/pot/stock").body["available"] == 9
 
 
 def test_the_same_key_answers_the_same_and_returns_nothing_twice(api: ApiHarness, order_id: str) -> None:
     first = back(api, order_id, MUG)
-    before = api.table_images()
     again = back(api, order_id, MUG)
     assert (again.status, again.body, again.headers["idempotent-replayed"]) == (200, first.body, "true")
     assert back(api, order_id, {**MUG, "restock": False}).problem_type == "key-reused"
-    assert api.table_images() == before
 
 
-def test_the_customer_and_staff_list_returns_page_by_page(api: ApiHarness, order_id: str) -> None:
-    made = [back(api, order_id, MUG, key=key).body for key in ("one", "two")]
-    path = f"/orders/{order_id}/returns"
-    for token in (ANN, STAFF):
-        first = api.call("GET", path, token, limit=1).body
-        rest = api.call("GET", path, token, limit=1, cursor=first["cursor"]).body
-        shown = [one["return_id"] for one in first["items"] + rest["items"]]
-        assert sorted(shown) == sorted(one["return_id"] for one in made)
-    for token in (BOB, WAREHOUSE):
-        assert api.call("GET", path, token).problem_type == "not-found"
-
-
-def test_a_customer_cannot_enter_a_return(api: ApiHarness, order_id: str) -> None:
-    refused = api.call("POST", f"/orders/{order_id}/returns", ANN, {"lines": [MUG]}, key="k")
-    assert (refused.status, refused.problem_type) == (403, "not-allowed")
-    assert api.call("POST", "/orders/other/returns", WAREHOUSE, {"lines": [MUG]}, key="k").problem_type == "not-found"
-
-
-def test_an_undelivered_piece_cannot_be_returned(api: ApiHarness) -> None:
-    order_id = api.place_order().body["order_id"]
-    refused = back(api, order_id, MUG)
-    assert (refused.problem_type, refused.body["state"], refused.body["command"]) == (
-        "wrong-state",
-        "PENDING",
-        "return",
-    )
-
-
-def test_no_more_comes_back_than_was_delivered(api: ApiHarness, order_id: str) -> None:
-    refused = back(api, order_id, {**MUG, "quantity": 3})
-    assert (refused.status, refused.problem_type) == (409, "too-much")
-    assert (refused.body["field"], refused.body["most"]) == ("mug", 2)
-
-
-def test_after_the_return_window_no_return_is_accepted(api: ApiHarness, order_id: str, later: timedelta) -> None:
+def test_after_the_return_window_no_return_is_accepted(
+    api: ApiHarness, order_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = api.shop.now() + timedelta(days=30)
+    monkeypatch.setattr(api.shop.table, "clock", lambda: later)
     refused = back(api, order_id, MUG)
     assert (refused.status, refused.problem_type) == (409, "return-window-over")
     delivered = api.call("GET", f"/orders/{order_id}", ANN).body["delivered_at"]
