@@ -35,7 +35,7 @@ from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.shop.test_discounts import bought, left, offer
+from tests.shop.test_discounts import left, offer
 from tests.support import order_money
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
 
@@ -242,14 +242,6 @@ def test_no_more_goes_back_than_is_kept(shop: ShopContext, order: Order) -> None
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 5000)
     assert cut(shop, order).refunded == order.total
     assert refunded_total(shop, order.order_id) == order.total == 6250
-
-
-def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: ShopContext) -> None:
-    offer(shop, percent=100)
-    order = bought(shop, "SPRING")
-    fulfil_order(shop, order.order_id)
-    short = cut(shop, send(shop, order, 1, mug=1))
-    assert (short.status, refunded_total(shop, order.order_id)) == ("SHIPPED", 0)
 
 
 @settings(max_examples=many(25, 8))

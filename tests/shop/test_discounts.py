@@ -376,14 +376,6 @@ def test_two_last_returns_at_once_give_a_redemption_back_once(shop: ShopContext)
         assert (get_order(shop, id).status, left(shop)) == ("RETURNED", [1])
 
 
-def test_a_redemption_is_given_back_to_its_part(shop: ShopContext) -> None:
-    offer(shop, limit=2, parts=2)
-    order = bought(shop, "SPRING")
-    shop.table.write(*discounts.release(order))
-    assert left(shop) == [1, 1]
-    assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
-
-
 def test_a_code_without_a_limit_releases_nothing(shop: ShopContext) -> None:
     offer(shop)
     for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.model.entities import ArchivedOrder, KeptEvent, Order, Payment
+from functions.model.entities import ArchivedOrder, KeptEvent, Order
 from functions.model.errors import TooMuch, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER
 from functions.model.table import PAYMENT
@@ -27,6 +27,7 @@ from proof.support.actors import (
 )
 from proof.support.client_faults import WireTap
 from tests.support import order_money
+from tests.support.order_money import get_payment
 
 
 @pytest.fixture
@@ -35,11 +36,6 @@ def paid(shop: ShopContext) -> Order:
     order = place(shop)
     report_payment(shop, order)
     return get_order(shop, order.order_id)
-
-
-def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
-    found = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
-    return next(it for it in found if it.payment_id == payment_id)
 
 
 def money_of(shop: ShopContext, order: Order) -> tuple[int, int, int, int]:
@@ -54,7 +50,7 @@ def test_refunds_at_the_provider_count_in_payment_and_order(
     for number, amount in enumerate(amounts):
         report_external_refund(shop, "pi_1", amount, provider_id=f"re_{number}")
     total = sum(amounts)
-    payment = payment_of(shop, paid)
+    payment = get_payment(shop, paid)
     assert (payment.refunded, payment.status) == (total, "REFUNDED" if total == 2500 else "CAPTURED")
     assert money_of(shop, paid) == (2500, total, 0, 0)
     assert get_order(shop, paid.order_id).withdrawn == total
@@ -95,7 +91,7 @@ def test_the_events_of_one_refund_count_once_in_any_sequence(
 ) -> None:
     for status in events:
         report_external_refund(shop, "pi_1", 700, status=status)
-    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
+    assert (get_payment(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
     (refund,) = order_money.refunds(shop, paid.order_id)
     assert refund.status == ("SUCCEEDED" if "succeeded" in events else "SENT")
 
@@ -106,14 +102,14 @@ def test_a_failed_refund_at_the_provider_waits_for_staff_like_one_of_the_shop(
 ) -> None:
     for status in events:
         report_external_refund(shop, "pi_1", 700, status=status)
-    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (0, (2500, 700, 0, 0))
+    assert (get_payment(shop, paid).refunded, money_of(shop, paid)) == (0, (2500, 700, 0, 0))
     (refund,) = order_money.refunds(shop, paid.order_id)
     assert (refund.status, refund.why) == ("FAILED", "EXTERNAL")
     refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id, "credit")
     report_external_refund(shop, "pi_1", 700, status="succeeded")
-    assert payment_of(shop, paid).refunded == 0, "a late event of the first attempt changes nothing"
+    assert get_payment(shop, paid).refunded == 0, "a late event of the first attempt changes nothing"
     process_refund(shop, FakeProvider(), paid.order_id, refund.refund_id)
-    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
+    assert (get_payment(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
 
 
 @pytest.mark.parametrize("to", ["original", "credit"])
@@ -132,7 +128,7 @@ def test_a_requested_refund_that_does_not_fit_any_more_is_not_sent(shop: ShopCon
     assert process_refund(shop, provider, paid.order_id, refund.refund_id) is not None
     last = order_money.refunds(shop, paid.order_id)[0]
     assert (last.status, last.amount) == ("SUCCEEDED", 500), "a retry refunds only what is left"
-    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (2500, (2500, 2500, 0, 0))
+    assert (get_payment(shop, paid).refunded, money_of(shop, paid)) == (2500, (2500, 2500, 0, 0))
 
 
 def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: ShopContext, paid: Order) -> None:
@@ -142,7 +138,7 @@ def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: ShopContext,
     process_refund(shop, FakeProvider(REFUSED), paid.order_id, refund.refund_id)
     with pytest.raises(WrongState):
         refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id)
-    assert (payment_of(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
+    assert (get_payment(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
 
 
 def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: ShopContext) -> None:
@@ -164,7 +160,7 @@ def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: Shop
     assert money_of(shop, order) == (2500, 1500, 0, 0)
     (excess, _) = order_money.refunds(shop, order.order_id)
     process_refund(shop, FakeProvider(paid_amounts={"pi_1": 2500}), order.order_id, excess.refund_id)
-    assert (payment_of(shop, order).refunded, money_of(shop, order)) == (3000, (2500, 1500, 0, 0))
+    assert (get_payment(shop, order).refunded, money_of(shop, order)) == (3000, (2500, 1500, 0, 0))
 
 
 def test_money_refunded_at_the_provider_pays_what_is_owed(shop: ShopContext) -> None:
@@ -222,7 +218,10 @@ def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: ShopContext)
     order = place(shop)
     report_payment(shop, order, currency="USD")
     report_external_refund(shop, "pi_1", 700, currency="USD")
-    assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("UNMATCHED", 700)
+    assert (get_payment(shop, order).status, get_payment(shop, order).refunded) == (
+        "UNMATCHED",
+        700,
+    )
     assert refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1").result["amount"] == 1800
     assert money_of(shop, order) == (0, 0, 0, 0)
 
@@ -232,7 +231,7 @@ def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_come
     for number, status in enumerate(("pending", "succeeded")):
         report_external_refund(shop, "pi_1", 700, provider_id=f"re_{number}", status=status)
     report_payment(shop, order)
-    assert (payment_of(shop, order).refunded, money_of(shop, order)) == (1400, (2500, 1400, 0, 0))
+    assert (get_payment(shop, order).refunded, money_of(shop, order)) == (1400, (2500, 1400, 0, 0))
 
 
 def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: ShopContext, paid: Order) -> None:

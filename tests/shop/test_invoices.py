@@ -40,7 +40,6 @@ from proof.support.actors import (
     STAFF,
     WAREHOUSE,
     advance_to_status,
-    archive_order,
     create_stocked_product,
     get_order,
     pay,
@@ -123,12 +122,6 @@ def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
     assert get_order(shop, order.order_id).refunded == order.total
     assert issue(shop, order) is None
     assert get_invoice_of_order(shop, ANN, order.order_id) == before
-
-
-def test_later_returns_and_cuts_are_not_on_the_invoice(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    line = get_invoice_of_order(shop, ANN, order.order_id).lines["mug"]
-    assert line == Line(name="Blue mug", price=1250, quantity=2)
 
 
 @pytest.mark.parametrize("method", ["free", "credit"])
@@ -262,13 +255,6 @@ def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: S
     assert (invoice.name, invoice.address) == (HOME_ADDRESS.name, HOME_ADDRESS)
 
 
-def test_an_archived_or_missing_order_gets_no_new_invoice(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    archive_order(shop, order.order_id, to_stub=True)
-    assert issue(shop, order) is None
-    assert fulfil_order(shop, "none") is None
-
-
 # numbers ----------------------------------------------------------------------------------------------------------
 def issued(shop: ShopContext, orders: Iterable[Order]) -> list[str]:
     return sorted(get_invoice_of_order(shop, STAFF, order.order_id).invoice_id for order in orders)
@@ -375,17 +361,6 @@ def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
     others = [one for one in orders if one is not order]
     fulfil_with_lanes(shop, 2, *sorted(others, key=lambda one: -hash_to_bucket(one.order_id, 2)))
     assert all(own == numbers(series, len(own)) for series, own in issued_by_series(shop, orders).items())
-
-
-def test_each_lane_begins_a_new_series_with_the_year(shop: ShopContext, clock: ManualClock) -> None:
-    orders = paid_orders(shop, 12)
-    for year, some in (("2026", orders[:6]), ("2027", orders[6:])):
-        clock.now = datetime(int(year), 12, 31, 23, 59, 59, tzinfo=UTC)
-        for order in some:
-            fulfil_with_lanes(shop, 2, order)
-        found = issued_by_series(shop, some)
-        assert found == {series: numbers(series, len(own)) for series, own in found.items()}
-        assert sorted(found) == [year, f"{year}-B"]
 
 
 # reads ------------------------------------------------------------------------------------------------------------

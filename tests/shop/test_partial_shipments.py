@@ -16,7 +16,6 @@ from functions.shop import shipments
 from functions.shop.shipments import MAX_SHIPMENTS
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
-    ANN,
     STAFF,
     WAREHOUSE,
     advance_to_status,
@@ -141,16 +140,6 @@ def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
 
 
-def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: ShopContext, order: Order) -> None:
-    send(shop, order, 1, mug=3)
-    send(shop, order, 2)
-    deliver(shop, order, 2)
-    now = get_order(shop, order.order_id)
-    assert (now.status, now.delivered_at, expiry_markers(shop, order.order_id)) == ("SHIPPED", None, [])
-    deliver(shop, order, 1)
-    agrees(shop, order)
-
-
 @pytest.mark.parametrize("quantities", [{"mug": 3, "pot": 2}, {}])
 def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
     shop: ShopContext, order: Order, quantities: dict[str, int]
@@ -159,14 +148,6 @@ def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
     assert get_order(shop, order.order_id).status == "SHIPPED"
     agrees(shop, order)
-
-
-def test_each_parcel_is_found_by_its_number(shop: ShopContext, order: Order) -> None:
-    send(shop, order, 1, "n1", mug=1)
-    send(shop, order, 2, "n2")
-    for number, parcel in (("n1", 1), ("n2", 2)):
-        (found,) = shipments.list_shipments_by_tracking(shop, ANN, "dhl", number)
-        assert found.shipment_id == f"{order.order_id}-{parcel}"
 
 
 def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: ShopContext) -> None:
@@ -227,14 +208,6 @@ def test_more_than_is_in_a_parcel_is_not_sent(
         send(shop, order, 1, **quantities)
     assert (refusal.value.field, refusal.value.most) == (field, most)
     assert get_order(shop, order.order_id) == order
-
-
-def test_pieces_of_an_earlier_parcel_are_not_in_the_next_one(shop: ShopContext, order: Order) -> None:
-    send(shop, order, 1, mug=3)
-    with pytest.raises(TooMuch) as refusal:
-        send(shop, order, 2, mug=1, pot=1)
-    assert (refusal.value.field, refusal.value.most) == ("mug", 0)
-    agrees(shop, order)
 
 
 @pytest.mark.parametrize("quantities", [{}, {"mug": 0}, {"mug": 1, "pot": -1}])

@@ -10,7 +10,6 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import update
 from functions.model.entities import Order, Payment, RecordedEvent, Refund
 from functions.model.errors import IdempotencyKeyReused, NotAllowed, NotFound, WrongState
-from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.model.table import PAYMENT, PAYMENT_CLAIM
 from functions.shop import cancellation, refunds
 from functions.shop.idempotency import IdempotencyKey, fingerprint
@@ -41,14 +40,8 @@ from proof.support.actors import (
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-
-
-def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:
-    return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
-
-
-def refunds_of(shop: ShopContext, order_id: str) -> list[Refund]:
-    return list(shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items)
+from tests.support.order_money import payments as payments_of
+from tests.support.order_money import refunds as refunds_of
 
 
 def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
@@ -294,16 +287,6 @@ def test_a_payment_that_failed_may_succeed_later(shop: ShopContext, clock: Manua
         moment(1),
     )
     assert get_order(shop, order.order_id).status == "PAID"
-
-
-def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order, outcome="failed")
-    cancellation.cancel_order(shop, ANN, order.order_id)
-    assert report_payment(shop, order, event_id="evt_2")["status"] == "CAPTURED"
-    (payment,) = payments_of(shop, order.order_id)
-    assert (payment.status, payment.version) == ("CAPTURED", 2)
-    assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, "LATE")]
 
 
 def test_a_failure_says_why(shop: ShopContext) -> None:

@@ -18,7 +18,6 @@ from functions.model.errors import (
     UnknownProducts,
 )
 from functions.shop import cancellation, discounts, orders, placing, products
-from functions.shop.lists import ListRequest
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import Engine
@@ -84,13 +83,6 @@ def test_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine:
     assert placed.after.lines.keys() == {"mug", "pot"}
 
 
-def test_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
-    order = place(shop)
-    for oldest_first in (True, False):
-        page = orders.list_orders_by_status(shop, ListRequest(STAFF, 10), "PENDING", oldest_first=oldest_first)
-        assert [each.order_id for each in page.items] == [order.order_id]
-
-
 # prices -------------------------------------------------------------------------------------------------------
 def test_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 333)
@@ -117,12 +109,6 @@ def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: ShopConte
     create_stocked_product(shop, "jug", 5, currency="USD")
     free = place(paying, "k2", jug=1)
     assert (free.total, free.shipping) == (1250, 0)
-
-
-def test_an_order_keeps_the_price_it_was_placed_at(shop: ShopContext) -> None:
-    order = place(shop)
-    products.update_product(shop, STAFF, "mug", "Red mug", 1)
-    assert get_order(shop, order.order_id) == order
 
 
 def test_one_order_is_in_one_currency(shop: ShopContext) -> None:
@@ -171,11 +157,6 @@ def test_all_products_that_are_short_are_named_with_their_available_pieces(shop:
         place_order_as(shop, ANN, "k", mug=11, pot=10, jug=1, vase=8)
     assert refusal.value.short == {"mug": 10, "jug": 0, "vase": 7}
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
-
-
-def test_the_last_ones_can_be_ordered(shop: ShopContext) -> None:
-    place(shop, mug=10)
-    assert available_by_part(shop) == [0]
 
 
 def test_90_products_and_a_discount_fit_into_one_order(shop: ShopContext, wire: WireTap) -> None:

@@ -8,19 +8,19 @@ import pytest
 from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, update
-from functions.model.entities import Account, Order, Payment, Refund
+from functions.model.entities import Account, Order
 from functions.model.errors import NotFound
-from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID, REFUND_BY_ID
+from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID
 from functions.model.table import ACCOUNT, ROWS_BY_TYPE
-from functions.shop import accounts, cancellation, erasure, refunds
+from functions.shop import accounts, erasure, refunds
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
-from proof.support.actors import ANN, STAFF, get_order, place, report_payment
+from proof.support.actors import ANN, STAFF, get_order
 from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.tapped_client import ManualClock
-from tests.support import order_money
 from tests.support.credit_actions import balance, ledger, new_store_credit
+from tests.support.order_money import get_payment, get_refund, place_with_requested_refund
 
 HOUR = 3600
 
@@ -28,22 +28,7 @@ HOUR = 3600
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
     """An order that was paid with 25.00 by card, of which 10.00 are to be refunded."""
-    placed = place(shop)
-    report_payment(shop, placed)
-    refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
-    return get_order(shop, placed.order_id)
-
-
-def refund_of(shop: ShopContext, order: Order, refund_id: str = "pi_1-1") -> Refund:
-    found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
-    assert found is not None
-    return found
-
-
-def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
-    found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
-    assert found is not None
-    return found
+    return place_with_requested_refund(shop)
 
 
 # refunds at the provider ----------------------------------------------------------------------------------------------
@@ -58,19 +43,12 @@ def test_a_refund_by_the_provider_is_written_with_its_payment(shop: ShopContext,
         1000,
         {"order_id": order.order_id, "refund_id": "pi_1-1", "attempt": "1"},
     )
-    refund = refund_of(shop, order)
+    refund = get_refund(shop, order)
     assert settled == refund
     assert (refund.status, refund.provider_id, refund.version) == ("SUCCEEDED", "re_1", 2)
-    payment = payment_of(shop, order)
+    payment = get_payment(shop, order)
     assert (payment.status, payment.refunded) == ("CAPTURED", 1000)
     assert get_order(shop, order.order_id) == order, "the order counted the refund when it was decided"
-
-
-def test_a_payment_of_which_all_is_given_back_is_refunded(shop: ShopContext, order: Order) -> None:
-    refunds.refund_order(shop, STAFF, "the rest", order.order_id, 1500)
-    for number in (1, 2):
-        process_refund(shop, FakeProvider(), order.order_id, f"pi_1-{number}")
-    assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("REFUNDED", 2500)
 
 
 def test_a_finished_refund_is_not_repeated(shop: ShopContext, order: Order, wire: WireTap) -> None:
@@ -90,11 +68,11 @@ def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
     provider = FakeProvider(trouble)
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
-    assert refund_of(shop, order).status == "REQUESTED"
+    assert get_refund(shop, order).status == "REQUESTED"
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert provider.requests == [("refund", "pi_1-1-1")] * 2
     assert provider.refunded_amount("pi_1") == 1000
-    assert refund_of(shop, order).status == "SUCCEEDED"
+    assert get_refund(shop, order).status == "SUCCEEDED"
 
 
 def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back_once(
@@ -104,11 +82,11 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     wire.crash_at("TransactWriteItems")
     with pytest.raises(ProcessKilled):
         process_refund(shop, provider, order.order_id, "pi_1-1")
-    assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "REQUESTED")
+    assert (provider.refunded_amount("pi_1"), get_refund(shop, order).status) == (1000, "REQUESTED")
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert provider.requests == [("refund", "pi_1-1-1")] * 2
     assert (provider.refunded_amount("pi_1"), len(provider.refunds)) == (1000, 1)
-    assert (payment_of(shop, order).refunded, refund_of(shop, order).status) == (1000, "SUCCEEDED")
+    assert (get_payment(shop, order).refunded, get_refund(shop, order).status) == (1000, "SUCCEEDED")
 
 
 def test_a_write_with_a_lost_answer_is_recognized_as_done(
@@ -119,7 +97,7 @@ def test_a_write_with_a_lost_answer_is_recognized_as_done(
     patient = replace(shop, table=table)
     patient_wire.lose_response("TransactWriteItems")
     process_refund(patient, provider, order.order_id, "pi_1-1")
-    assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
+    assert (get_payment(shop, order).refunded, get_payment(shop, order).version) == (1000, 2)
 
 
 def test_two_workers_with_the_same_refund_give_it_back_once(
@@ -129,7 +107,7 @@ def test_two_workers_with_the_same_refund_give_it_back_once(
     wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, provider, order.order_id, "pi_1-1"))
     assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
     assert (provider.refunded_amount("pi_1"), len(provider.refunds)) == (1000, 1)
-    assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
+    assert (get_payment(shop, order).refunded, get_payment(shop, order).version) == (1000, 2)
 
 
 def test_two_refunds_of_one_payment_at_once_both_count(
@@ -139,20 +117,20 @@ def test_two_refunds_of_one_payment_at_once_both_count(
     provider = FakeProvider()
     wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, provider, order.order_id, "pi_1-2"))
     process_refund(shop, provider, order.order_id, "pi_1-1")
-    assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
+    assert get_payment(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
 
 
 def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -> None:
     wire.cancel_transactions("TransactionConflict", "None", times=4)
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
-    assert payment_of(shop, order).refunded == 1000
+    assert get_payment(shop, order).refunded == 1000
 
 
 def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopContext, order: Order) -> None:
     settled = process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
-    assert settled == refund_of(shop, order)
+    assert settled == get_refund(shop, order)
     assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
-    assert payment_of(shop, order).refunded == 0
+    assert get_payment(shop, order).refunded == 0
     assert get_order(shop, order.order_id) == order, "the money is still owed, and staff must act"
 
 
@@ -172,7 +150,7 @@ def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated
     clock.sleep(25 * HOUR)  # the provider has forgotten the key
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert provider.requests == [("refund", "pi_1-1-1"), ("list", "pi_1")]
-    assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "SUCCEEDED")
+    assert (provider.refunded_amount("pi_1"), get_refund(shop, order).status) == (1000, "SUCCEEDED")
 
 
 @pytest.mark.parametrize(("hours", "looks"), [(20, False), (20.1, True)])
@@ -193,7 +171,7 @@ def test_an_attempt_before_the_last_is_not_taken_for_it(shop: ShopContext, order
     clock.sleep(30 * HOUR)
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert provider.requests[1:] == [("list", "pi_1"), ("refund", "pi_1-1-2")]
-    assert (refund_of(shop, order).status, refund_of(shop, order).provider_id) == ("SUCCEEDED", "re_2")
+    assert (get_refund(shop, order).status, get_refund(shop, order).provider_id) == ("SUCCEEDED", "re_2")
 
 
 def test_without_its_payment_nothing_is_given_back(shop: ShopContext, order: Order) -> None:
@@ -220,20 +198,9 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     assert balance(shop, account_id) == 500
     (entry,) = ledger(shop, account_id)
     assert (entry.amount, entry.reason, entry.order_id) == (500, "REFUNDED", order.order_id)
-    assert payment_of(shop, order).refunded == 500
+    assert get_payment(shop, order).refunded == 500
     assert process_refund(shop, provider, order.order_id, "pi_1-2") is None
     assert balance(shop, account_id) == 500
-
-
-def test_a_gift_card_payment_is_refunded_to_the_card(shop: ShopContext) -> None:
-    placed = place(shop)
-    order = order_money.pay_in_parts(shop, placed, 1000, 1500)
-    cancellation.cancel_order(shop, ANN, order.order_id)
-    for refund in order_money.refunds(shop, order.order_id):
-        process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
-    for refund in order_money.refunds(shop, order.order_id):
-        assert refund.account_id is not None
-        assert (refund.status, balance(shop, refund.account_id)) == ("SUCCEEDED", refund.amount)
 
 
 def test_two_workers_credit_once(shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap) -> None:
@@ -265,7 +232,7 @@ def test_a_refund_to_the_credit_of_an_erased_customer_waits_for_staff(
     settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert settled is not None
     assert (settled.status, settled.reason) == ("FAILED", "the customer of the store credit does not exist any more")
-    assert payment_of(shop, order).refunded == 0
+    assert get_payment(shop, order).refunded == 0
     account = shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR"))
     assert (account.balance if account else 0) == (100 if had_some else 0)
 
@@ -276,7 +243,7 @@ def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, ANN.id))
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
-    assert refund_of(shop, order, "pi_1-2").status == "FAILED"
+    assert get_refund(shop, order, "pi_1-2").status == "FAILED"
     assert shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR")) is None
 
 
@@ -295,8 +262,8 @@ def test_an_account_that_cannot_take_it_fails_the_refund(shop: ShopContext, orde
     settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert settled is not None
     assert (settled.status, settled.reason) == ("FAILED", "amount: exceeds the maximum balance of an account")
-    assert payment_of(shop, order).refunded == 0
+    assert get_payment(shop, order).refunded == 0
     shop.table.write(update(ACCOUNT, full, replace(full, balance=0, version=2)))
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-2", "credit")
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
-    assert refund_of(shop, order, "pi_1-2").status == "SUCCEEDED"
+    assert get_refund(shop, order, "pi_1-2").status == "SUCCEEDED"

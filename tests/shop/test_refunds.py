@@ -179,13 +179,6 @@ def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
     assert order_money.refunded_total(shop, order_id) == 2500
 
 
-def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: ShopContext) -> None:
-    order_id = paid(shop)
-    give(shop, order_id, 500, to="credit")
-    (refund,) = order_money.refunds(shop, order_id)
-    assert refund.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
-
-
 @pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE])
 def test_only_staff_gives_back(shop: ShopContext, caller: Any) -> None:
     order_id = paid(shop)
@@ -285,14 +278,6 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: ShopContext
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     assert (refusal.value.what, refusal.value.state) == ("refund", "SUCCEEDED")
-
-
-def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: ShopContext) -> None:
-    order_id = failed(shop)
-    again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
-    assert again.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
-    refund_processing.process_refund(shop, FakeProvider(), order_id, again.refund_id)
-    assert accounts.get_account(shop, ANN, again.account_id).balance == 500
 
 
 def test_a_refund_to_the_credit_of_a_forgotten_customer_fails_and_can_go_back_to_the_card(shop: ShopContext) -> None:

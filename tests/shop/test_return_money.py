@@ -6,12 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.writes import update
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound
-from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.states import apply_payment_command
-from functions.model.table import ORDER, PAYMENT
 from functions.shop.accounts import store_credit_account_id
 from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, place_order
@@ -19,21 +15,8 @@ from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
 from proof.support.examples import many
-from proof.support.tapped_client import ManualClock
 from tests.shop.test_discounts import bought, offer
 from tests.support.order_money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
-
-
-def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: ShopContext, clock: ManualClock) -> None:
-    placed = place(shop, mug=2)
-    pay_in_parts(shop, placed, 700)
-    clock.sleep(60)
-    order = deliver_order(shop, pay_in_parts(shop, placed, 1800))
-    return_pieces(shop, order, "one", mug=1)
-    assert [refund.amount for refund in refunds(shop, order.order_id)] == [1250]
-    return_pieces(shop, order, "two", mug=1)
-    assert sorted(refund.amount for refund in refunds(shop, order.order_id)) == [550, 700, 1250]
-    assert refunded_total(shop, order.order_id) == 2500
 
 
 def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: ShopContext) -> None:
@@ -62,14 +45,6 @@ def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext
     assert [(it["amount"], it["shipping"]) for it in made] == [(1250, 0), (1740, 490), (1250, 0), (1250, 0)]
     assert get_order(shop, order.order_id).shipping_refunded
     assert refunded_total(shop, order.order_id) == 5490
-
-
-def test_the_shipping_cost_is_kept_unless_staff_refund_it(shop: ShopContext) -> None:
-    shop = replace(shop, shipping={"EUR": 490})
-    order = deliver_order(shop, place(shop, mug=1))
-    return_pieces(shop, order, mug=1)
-    now = get_order(shop, order.order_id)
-    assert (now.status, now.paid - now.refunded, now.shipping_refunded) == ("RETURNED", 490, False)
 
 
 @pytest.mark.parametrize("shipping", [0, 490])
@@ -103,23 +78,6 @@ def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
     now = get_order(shop, order.order_id)
     assert (now.refunded, now.paid, now.shipping_refunded) == (2990, 2990, False)
     assert refunded_total(shop, order.order_id) == 2990
-
-
-def test_a_return_refunds_at_most_the_amount_that_the_order_still_has(shop: ShopContext) -> None:
-    order = deliver_order(shop, place(shop, mug=2))
-    spent = replace(order, refunded=2000, version=order.version + 1)
-    shop.table.write(update(ORDER, order, spent))
-    assert return_pieces(shop, order, mug=1).result["amount"] == 500
-    assert get_order(shop, order.order_id).refunded == order.paid
-
-
-def test_an_amount_that_the_bank_took_back_is_not_refunded_too(shop: ShopContext) -> None:
-    order = deliver_order(shop, place(shop, mug=2))
-    (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=order.order_id).items
-    shop.table.write(update(PAYMENT, payment, apply_payment_command(payment, "dispute", shop.now_instant())))
-    assert return_pieces(shop, order, mug=1).result["amount"] == 0
-    now = get_order(shop, order.order_id)
-    assert (now.status, now.refunded, available_by_part(shop)) == ("PARTIALLY_RETURNED", 0, [9])
 
 
 @settings(max_examples=many(30, 10))

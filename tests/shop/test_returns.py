@@ -27,12 +27,10 @@ from functions.shop import archive as shop_archive
 from functions.shop import returns
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
-from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
     BOB,
-    HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
     advance_to_status,
@@ -48,11 +46,9 @@ from proof.support.actors import (
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.shop.test_discounts import offer
 from tests.support.order_money import (
     deliver_order,
     expiry_markers,
-    pay_in_parts,
     refunded_total,
     refunds,
     return_pieces,
@@ -305,25 +301,6 @@ def copy_order(shop: ShopContext, order: Order) -> None:
     """Write the summary of an order, as the copies Lambda does after the other copies."""
     (summary,) = order_summary(order)
     shop.table.write(put_if_newer(ORDER_SUMMARY, summary))
-
-
-def test_the_largest_return_there_can_be_is_one_transaction(shop: ShopContext, wire: WireTap) -> None:
-    offer(shop, percent=1, limit=1)
-    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
-    for id in ids:
-        create_stocked_product(shop, id, 1)
-    placed = place_order(
-        shop, ANN, "k", {id: RequestedLine(1) for id in ids}, HOME_ADDRESS, {"lines": ids}, "SPRING"
-    ).order
-    assert isinstance(placed, Order)
-    order = deliver_order(
-        shop, pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
-    )
-    wire.clear()
-    return_pieces(shop, order, **dict.fromkeys(ids, 1))
-    (made,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
-    assert len(made["TransactItems"]) == 90 + len(["command", "order", "return", "discount", "marker"]) + 5 == 100
-    assert refunded_total(shop, order.order_id) == order.total
 
 
 # reads ----------------------------------------------------------------------------------------------------------------

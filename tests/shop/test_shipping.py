@@ -93,14 +93,6 @@ def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: ShopCon
     assert fulfil_order(shop, "none") is None
 
 
-def test_two_requests_at_once_are_one_shipment(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    wire.run_before_call("TransactWriteItems", lambda: fulfil_order(rival, order.order_id))
-    assert fulfil_order(shop, order.order_id) is None
-    assert parcel_of(shop, order.order_id).version == 1
-    assert get_order(shop, order.order_id).version == 3
-
-
 def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -168,17 +160,6 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
     (expiry,) = expiry_markers(shop, order.order_id)
     assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))] == []
-
-
-def test_a_repeated_warehouse_report_changes_nothing(shop: ShopContext, wire: WireTap) -> None:
-    order = advance_to_status(shop, place(shop), "FULFILLING")
-    sent = dispatch(shop, order)
-    assert dispatch(shop, order) == sent
-    arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
-    assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
-    assert dispatch(shop, order) == arrived, "a late repeated report has the same answer"
-    assert get_order(shop, order.order_id).version == 5
-    assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, fulfilled, shipped, delivered"
 
 
 @pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
@@ -277,18 +258,6 @@ def test_an_order_that_is_not_shipped_is_not_marked_as_delivered(shop: ShopConte
     assert not shipments.assume_delivered(shop, before.order_id)
     assert get_order(shop, before.order_id) == before
     assert not shipments.assume_delivered(shop, "none")
-
-
-def test_an_order_that_is_confirmed_just_then_is_delivered_once(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    order = advance_to_status(shop, place(shop), "SHIPPED")
-    parcel = f"{order.order_id}-1"
-    wire.run_before_call(
-        "TransactWriteItems", lambda: shipments.deliver_shipment(rival, WAREHOUSE, order.order_id, parcel)
-    )
-    assert not shipments.assume_delivered(shop, order.order_id)
-    assert get_order(shop, order.order_id).version == 5
 
 
 def test_a_late_payment_while_a_parcel_is_sent_loses_neither(

@@ -2,13 +2,20 @@
 
 from typing import Any
 
-from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, ExpiryMarker, Order, Refund
-from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, ExpiryMarker, Order, Payment, Refund
+from functions.model.patterns import (
+    ORDER_ITEM_COLLECTION,
+    PAYMENT_BY_ID,
+    PAYMENTS_OF_ORDER,
+    REFUND_BY_ID,
+    REFUNDS_OF_ORDER,
+)
 from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
+from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
+from proof.support.actors import ANN, STAFF, WAREHOUSE, advance_to_status, get_order, place, report_payment
 from tests.support.credit_actions import new_gift_card
 
 
@@ -41,8 +48,32 @@ def return_pieces(shop: ShopContext, order: Order, key: str = "back", /, **more:
     return returns.return_goods(shop, WAREHOUSE, key, order.order_id, lines, **how)
 
 
+def payments(shop: ShopContext, order_id: str) -> list[Payment]:
+    return list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id))
+
+
+def get_payment(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
+    found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
+    assert found is not None
+    return found
+
+
 def refunds(shop: ShopContext, order_id: str) -> list[Refund]:
     return list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id))
+
+
+def get_refund(shop: ShopContext, order: Order, refund_id: str = "pi_1-1") -> Refund:
+    found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
+    assert found is not None
+    return found
+
+
+def place_with_requested_refund(shop: ShopContext) -> Order:
+    """Place an order, pay 25.00 for it by card, and request a refund of 10.00. Return the order."""
+    placed = place(shop)
+    report_payment(shop, placed)
+    refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
+    return get_order(shop, placed.order_id)
 
 
 def refunded_total(shop: ShopContext, order_id: str) -> int:
@@ -55,7 +86,7 @@ def refunded_total(shop: ShopContext, order_id: str) -> int:
     counted = [refund for refund in refunds(shop, order_id) if refund.why not in REFUND_REASONS_OUTSIDE_ORDER]
     total = sum(refund.amount for refund in counted)
     assert total == order.refunded <= order.paid <= order.total
-    for payment in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id):
+    for payment in payments(shop, order_id):
         assert sum(it.amount for it in counted if it.payment_id == payment.payment_id) <= payment.amount
     return total
 
