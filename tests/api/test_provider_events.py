@@ -139,7 +139,7 @@ def test_a_refund_made_at_the_provider_is_recorded_on_the_order_of_its_payment(
     answer = post_webhook(api, event_of(kind, refund("succeeded", metadata)))
     assert (answer.status, answer.body["payment_id"], answer.body["status"]) == (200, "pi_1", "SUCCEEDED")
     shown = refund_of(api, paid)
-    assert (shown["refund_id"], shown["amount"], shown["why"]) == ("pi_1-re_1", 500, "EXTERNAL")
+    assert (shown["refund_id"], shown["amount"], shown["why"], shown["reason"]) == ("pi_1-re_1", 500, "EXTERNAL", None)
     assert payment_of(api, paid)["refunded"] == api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == 500
     assert [it["provider_id"] for it in logged if it["message"] == "external_refund_received"] == ["re_1"]
 
@@ -160,9 +160,8 @@ def test_a_refund_that_failed_says_why_and_is_logged(
     told = event_of("refund.failed", refund("failed", on_its_way, failure_reason="lost_or_stolen_card"))
     for _ in range(2):
         assert post_webhook(api, told).body["reason"] == "lost_or_stolen_card"
+        assert [it["refund_id"] for it in logged if it["message"] == "refund_failed"] == ["pi_1-1"]
     assert refund_of(api, on_its_way["order_id"])["reason"] == "lost_or_stolen_card"
-    (line,) = [it for it in logged if it["message"] == "refund_failed"]
-    assert (line["level"], line["refund_id"]) == ("WARNING", "pi_1-1")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +191,9 @@ def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
 def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
     api: ApiHarness, on_its_way: dict[str, str], about: dict[str, Any]
 ) -> None:
+    before = api.table_images()
     assert post_webhook(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200
-    assert refund_of(api, on_its_way["order_id"])["status"] == "SENT"
+    assert api.table_images() == before
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,8 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: ShopContext
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     assert (again.status, again.attempt, again.reason, again.updated_at) == ("REQUESTED", 2, None, moment(1))
     assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable until it is sent"
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
     provider = FakeProvider()
     refund_processing.process_refund(shop, provider, order_id, again.refund_id)
     assert provider.requests == [("refund", "pi_key-1_0-1-2")]
