@@ -147,3 +147,11 @@ def world(api: ApiHarness, furnished: tuple[list[Item], dict[str, str]], dynamod
     items, values = furnished
     write_items(dynamodb, api.shop.table.name, items)
     return values.copy()
+
+
+@pytest.fixture
+def paid(api: ApiHarness) -> str:
+    """Place an order, and pay it with the payment pi_1. Return its id."""
+    order_id = str(api.place_order().body["order_id"])
+    api.pay(order_id)
+    return order_id

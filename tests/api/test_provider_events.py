@@ -8,7 +8,7 @@ from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
 from local.world.payment_provider import FakeProvider
 from local.world.stripe_account import stripe_event, stripe_refund
-from proof.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
+from proof.support.http_client import ANN, STAFF, ApiHarness, post_webhook
 
 Lines = list[dict[str, Any]]
 
@@ -25,14 +25,6 @@ def dispute(status: str, **changed: Any) -> dict[str, Any]:
 def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
     values = {"id": "re_1", "amount": 500, "currency": "eur", "payment_intent": "pi_1", "failure_reason": None}
     return stripe_refund(status, **{**values, "metadata": metadata, **changed})
-
-
-@pytest.fixture
-def paid(api: ApiHarness) -> str:
-    """Place an order, and pay it with the payment pi_1. Return its id."""
-    order_id = str(api.place_order().body["order_id"])
-    post_webhook(api, payment_event(order_id, 2500))
-    return order_id
 
 
 @pytest.fixture

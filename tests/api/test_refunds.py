@@ -10,14 +10,6 @@ from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, p
 
 
 @pytest.fixture
-def paid(api: ApiHarness) -> str:
-    """Place an order, and pay it with the payment pi_1. Return its id."""
-    order_id = str(api.place_order().body["order_id"])
-    post_webhook(api, payment_event(order_id, 2500))
-    return order_id
-
-
-@pytest.fixture
 def failed(api: ApiHarness, paid: str) -> str:
     """Give some money back, and let the provider refuse it. Return the path of the failed refund."""
     give(api, paid)

@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import cancellation, shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
     BOB,
-    HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
     advance_to_status,
@@ -33,7 +30,7 @@ from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
 from tests.shop.test_discounts import bought, left, offer
-from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, refunds
+from tests.support.order_money import expiry_markers, pay_in_parts, place_largest_order, refunded_total, refunds
 
 ENDED_OR_SENT = ["SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING"]
 
@@ -134,14 +131,7 @@ def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(
 
 def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, percent=1, limit=1)
-    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
-    for id in ids:
-        create_stocked_product(shop, id, 1)
-    placed = place_order(
-        shop, ANN, "k", {id: RequestedLine(1) for id in ids}, HOME_ADDRESS, {"lines": ids}, "SPRING"
-    ).order
-    assert isinstance(placed, Order)
-    order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
+    order = place_largest_order(shop, code="SPRING")
     fulfil_order(shop, order.order_id)
     cancellation.cancel_order(shop, ANN, order.order_id)
     wire.clear()
@@ -149,7 +139,7 @@ def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: ShopContex
     (ended,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
     assert len(ended["TransactItems"]) == 90 + len(["order", "discount", "shipment", "marker"]) + 5
     assert refunded_total(shop, order.order_id) == order.total
-    assert {tuple(available_by_part(shop, id)) for id in ids} == {(1,)}
+    assert {tuple(available_by_part(shop, id)) for id in order.lines} == {(1,)}
     assert (left(shop), parcels(shop, order.order_id)) == ([1], ["CANCELLED"])
 
 

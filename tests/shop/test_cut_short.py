@@ -14,11 +14,10 @@ from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import cancellation, discounts, refunds, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
-from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
-    BOB,
     HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
@@ -37,7 +36,7 @@ from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
 from tests.shop.test_discounts import left, offer
 from tests.support import order_money
-from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
+from tests.support.order_money import expiry_markers, place_largest_order, refunded_total, return_pieces
 
 
 @pytest.fixture
@@ -183,13 +182,6 @@ def test_dropped_pieces_cannot_be_sent_any_more(shop: ShopContext, order: Order)
     assert get_order(shop, order.order_id) == short
 
 
-def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: ShopContext, order: Order) -> None:
-    for caller in (BOB, WAREHOUSE):
-        with pytest.raises(NotFound):
-            cancellation.cancel_order(shop, caller, order.order_id)
-    assert cancellation.cancel_order(shop, STAFF, order.order_id).status == "CUT_REQUESTED"
-
-
 # goods ----------------------------------------------------------------------------------------------------------------
 def test_dropped_backordered_pieces_are_no_longer_owed(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True)
@@ -209,12 +201,7 @@ def test_goods_of_many_parts_are_all_free_again(shop: ShopContext) -> None:
 
 
 def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
-    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
-    for id in ids:
-        create_stocked_product(shop, id, 2)
-    placed = place_order(shop, ANN, "k", {id: RequestedLine(2) for id in ids}, HOME_ADDRESS, {"lines": ids}).order
-    assert isinstance(placed, Order)
-    order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
+    order = place_largest_order(shop, each=2)
     fulfil_order(shop, order.order_id)
     arrive(shop, send(shop, order, 1, p0=1))
     wire.clear()
@@ -222,7 +209,7 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
     *_, made = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
     assert len(made["TransactItems"]) == 90 + len(["order", "shipment", "marker"]) + 5
     assert refunded_total(shop, order.order_id) == order.total - 1250
-    assert {tuple(available_by_part(shop, id)) for id in ids} == {(2,), (1,)}
+    assert {tuple(available_by_part(shop, id)) for id in order.lines} == {(2,), (1,)}
 
 
 # money ----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.errors import TableBusy
-from functions.model.entities import Order, Payment, Refund
+from functions.model.entities import Payment, Refund
 from functions.model.errors import ShopError
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds, shipments
@@ -336,14 +336,3 @@ def test_all_money_adds_up_in_every_order_of_provider_events(shop: ShopContext, 
     once.run(again=False)
     again.run(again=True)
     assert once.comes_to() == again.comes_to(), "repeated events change nothing"
-
-
-def test_an_order_is_paid_in_every_order_of_provider_events(shop: ShopContext) -> None:
-    for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
-        scenario = ScenarioRun(shop, Scenario((2500,), told, (), (), ()))
-        scenario.run(again=False)
-        assert is_paid(get_order(shop, scenario.order.order_id))
-
-
-def is_paid(order: Order) -> bool:
-    return order.status == "PAID" and order.paid == order.total

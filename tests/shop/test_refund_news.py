@@ -168,18 +168,3 @@ def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
         1000,
         1000,
     )
-
-
-@pytest.mark.parametrize("then", ["succeeded", "failed"])
-def test_a_refund_in_flight_during_a_full_dispute_is_counted_and_leaves_nothing_to_refund(
-    shop: ShopContext, order: Order, taken: Callable[[], None], then: str
-) -> None:
-    process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
-    taken()
-    told(shop, order, then)
-    assert get_payment(shop, order).refunded == (1000 if then == "succeeded" else 0)
-    told(shop, order, "failed", number=2)
-    assert (get_payment(shop, order).status, get_payment(shop, order).refunded) == ("REFUNDED", 0)
-    with pytest.raises(WrongState):
-        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
-    assert get_refund(shop, order).status == "FAILED"

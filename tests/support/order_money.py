@@ -13,9 +13,20 @@ from functions.model.patterns import (
 from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
-from functions.shop.refunds import refund_order
+from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
+from functions.shop.refunds import MAX_PAYMENTS, refund_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF, WAREHOUSE, advance_to_status, get_order, place, report_payment
+from proof.support.actors import (
+    ANN,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    create_stocked_product,
+    get_order,
+    place,
+    report_payment,
+)
 from tests.support.credit_actions import new_gift_card
 
 
@@ -25,6 +36,22 @@ def pay_in_parts(shop: ShopContext, order: Order, *amounts: int) -> Order:
         source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
         credit_payments.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
     return get_order(shop, order.order_id)
+
+
+def place_largest_order(shop: ShopContext, each: int = 1, code: str | None = None) -> Order:
+    """Place an order with the most products and the most payments that an order can have. Return the paid order.
+
+    `each`: the pieces in stock and in the order of each product p0, p1 and so on.
+    """
+    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
+    for id in ids:
+        create_stocked_product(shop, id, each)
+    wanted = {id: RequestedLine(each) for id in ids}
+    placed = place_order(shop, ANN, "largest", wanted, HOME_ADDRESS, {"lines": ids}, code).order
+    assert isinstance(placed, Order)
+    part = placed.total // MAX_PAYMENTS
+    rest = placed.total - part * (MAX_PAYMENTS - 1)
+    return pay_in_parts(shop, placed, *[part] * (MAX_PAYMENTS - 1), rest)
 
 
 def deliver_order(shop: ShopContext, order: Order) -> Order:
