@@ -5,7 +5,8 @@
 
 A fault is one changed operator in one function: a moved boundary, a reversed comparison or condition, another number, a
 dropped call or a dropped part of a condition. The same seed plants the same faults as long as the module is the same.
-A fault cannot reach a closure that was made at import. With `--before`, the exit code is 1 if the tests no longer detect a fault that they detected in the earlier run.
+A fault cannot reach a closure that was made at import. With `--before`, the exit code is 1 if the tests no longer
+detect a fault that they detected in the earlier run.
 """
 
 import argparse
