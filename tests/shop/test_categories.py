@@ -5,17 +5,17 @@ from itertools import accumulate
 
 import pytest
 
-from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Category, ancestor_paths
-from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
+from functions.model.errors import AlreadyExists, NotAllowed, NotEmpty, NotFound, UnknownCategory
 from functions.model.table import CATEGORY
 from functions.shop import categories, products
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
-from proof.support.client_faults import WireTap, reply_with
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
+from tests.support.pages import every_page
 
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 
@@ -42,18 +42,13 @@ def descendants(shop: ShopContext, path: str, catalog: str = "main") -> list[str
 
 
 # ancestors and children -----------------------------------------------------------------------------------------------
-def test_children_of_the_root_are_found_without_a_root_item(shop: ShopContext) -> None:
+def test_children_are_those_just_below_also_of_the_root_which_needs_no_item(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
+    assert children(shop, "/kitchen/") == ["/kitchen/cups/", "/kitchen/mugs/"]
+    assert children(shop, "/kitchen/mugs/blue/") == children(shop, "/nothing/") == []
     with pytest.raises(NotFound):
         categories.get_category(shop, "/")
-
-
-def test_children_are_those_just_below(shop: ShopContext) -> None:
-    grow(shop, *TREE)
-    assert children(shop, "/kitchen/") == ["/kitchen/cups/", "/kitchen/mugs/"]
-    assert children(shop, "/kitchen/mugs/") == ["/kitchen/mugs/blue/"]
-    assert children(shop, "/kitchen/mugs/blue/") == children(shop, "/nothing/") == []
 
 
 def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_longer_name(shop: ShopContext) -> None:
@@ -86,15 +81,7 @@ def test_every_category_comes_once_page_after_page(shop: ShopContext) -> None:
     grow(shop, "/wide/", *wide)
     for ask in (categories.list_children, categories.list_descendants):
         for limit in (1, 7, 30, 100):
-            seen, cursor = list[str](), None
-            while True:
-                page = ask(shop, ListRequest(ANN, limit, cursor), "/wide/")
-                assert len(page.items) <= limit
-                seen += paths(page.items)
-                cursor = page.cursor
-                if cursor is None:
-                    break
-            assert seen == wide
+            assert [one.path for one in every_page(partial(ask, shop, path="/wide/"), limit)] == wide
 
 
 # many ancestors -------------------------------------------------------------------------------------------------------
@@ -118,32 +105,6 @@ def test_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_tim
     asked = [key for request in wire.requests for key in request.body["RequestItems"][shop.table.name]["Keys"]]
     assert asked == [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)], "exactly these keys"
     assert wire.units == 0.5 * 240
-
-
-def test_ancestors_that_are_left_unprocessed_are_asked_for_again(
-    shop: ShopContext, wire: WireTap, clock: ManualClock, deep: str
-) -> None:
-    keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)]
-    left = {shop.table.name: {"Keys": keys[:100], "ConsistentRead": False}}
-    wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * 3)
-    assert paths(categories.list_ancestors(shop, deep)) == list(DEEP[:-1])
-    assert wire.operations == ["BatchGetItem"] * 6
-    assert len(clock.pauses) == 3
-
-
-def test_ancestors_that_stay_unprocessed_end_as_busy(
-    shop: ShopContext, wire: WireTap, clock: ManualClock, deep: str
-) -> None:
-    def leave(times: int) -> None:
-        keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)][:100]
-        left = {shop.table.name: {"Keys": keys, "ConsistentRead": False}}
-        wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * times)
-
-    shop.table.random = lambda: 1.0
-    leave(9)
-    with pytest.raises(TableBusy):
-        categories.list_ancestors(shop, deep)
-    assert sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
 def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: ShopContext, wire: WireTap) -> None:
@@ -187,13 +148,6 @@ def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: ShopC
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_a_category_is_made_among_conflicts(shop: ShopContext, wire: WireTap) -> None:
-    grow(shop, "/kitchen/")
-    wire.cancel_transactions("None", "TransactionConflict", times=3)
-    grow(shop, "/kitchen/mugs/")
-    assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
-
-
 def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: ShopContext) -> None:
     grow(shop, "/", "/kitchen/")
     root = categories.get_category(shop, "/")
@@ -214,7 +168,9 @@ def test_each_catalogue_has_a_tree_of_its_own(shop: ShopContext) -> None:
         categories.get_category(shop, "/kitchen/cups/")
 
 
-def test_a_category_gets_another_name_and_stays_where_it_is(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_category_gets_another_name_and_stays_where_it_is(
+    shop: ShopContext, clock: ManualClock, wire: WireTap
+) -> None:
     grow(shop, "/kitchen/", "/kitchen/mugs/")
     clock.sleep(60)
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Cooking")
@@ -222,13 +178,9 @@ def test_a_category_gets_another_name_and_stays_where_it_is(shop: ShopContext, c
     assert categories.get_category(shop, "/kitchen/") == renamed
     assert categories.list_children(shop, ListRequest(ANN, 10), "/").items == (renamed,)
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
-
-
-def test_a_category_that_has_the_name_already_is_not_written(shop: ShopContext, wire: WireTap) -> None:
-    grow(shop, "/kitchen/")
     wire.clear()
-    assert categories.rename_category(shop, STAFF, "/kitchen/", "Name of /kitchen/").version == 1
-    assert wire.operations == ["GetItem"]
+    assert categories.rename_category(shop, STAFF, "/kitchen/", "Cooking") == renamed
+    assert wire.operations == ["GetItem"], "a repeated command writes nothing"
 
 
 def test_two_new_names_at_once_are_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
@@ -254,6 +206,26 @@ def test_a_missing_category_cannot_be_renamed(shop: ShopContext) -> None:
 
 
 # products -------------------------------------------------------------------------------------------------------------
+def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_products(shop: ShopContext) -> None:
+    grow(shop, "/kitchen/", "/kitchen/mugs/", "/kitchens/")
+    create_stocked_product(shop, "cup", 0, category="/kitchen/mugs/")
+    for path, what in (("/kitchen/", "subcategories"), ("/kitchen/mugs/", "products")):
+        with pytest.raises(NotEmpty) as refused:
+            categories.delete_category(shop, STAFF, path)
+        assert refused.value.what == what
+    products.update_product(shop, STAFF, "cup", discontinued=True)
+    categories.delete_category(shop, STAFF, "/kitchen/mugs/")
+    categories.delete_category(shop, STAFF, "/kitchen/")
+    assert descendants(shop, "/") == ["/kitchens/"]
+    with pytest.raises(NotFound):
+        categories.delete_category(shop, STAFF, "/kitchen/")
+    with pytest.raises(UnknownCategory):
+        products.update_product(shop, STAFF, "cup", discontinued=False)
+    assert (
+        products.update_product(shop, STAFF, "cup", discontinued=False, category="/kitchens/").category == "/kitchens/"
+    )
+
+
 def test_products_of_one_category_in_two_catalogues_are_two_lists(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 3, category="/kitchen/")
     create_stocked_product(shop, "vat", 2, category="/kitchen/", catalog="b2b")

@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllowed, NotFound
+from functions.model.errors import (
+    AlreadyExists,
+    Discontinued,
+    IdempotencyKeyReused,
+    NotAllowed,
+    NotFound,
+    UnknownCategory,
+)
 from functions.model.table import PRODUCT
-from functions.shop import products
+from functions.shop import cancellation, products
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
@@ -18,6 +25,7 @@ from proof.support.actors import (
     create_stocked_product,
     ensure_category,
     get_stock,
+    place,
     place_order_as,
 )
 from proof.support.client_faults import WireTap
@@ -167,6 +175,33 @@ def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_pa
     wire.clear()
     assert products.list_products_in_category(shop, ListRequest(ANN, 5), "/none/").items == ()
     assert wire.operations == ["Query"]
+
+
+def test_a_product_needs_a_category_that_its_catalogue_has(shop: ShopContext) -> None:
+    ensure_category(shop, "/kitchen/", "b2b")
+    for act in (
+        lambda: products.create_product(shop, STAFF, "jug", "Jug", 1, "EUR", 1, category="/kitchen/"),
+        lambda: products.update_product(shop, STAFF, "mug", category="/kitchen/"),
+    ):
+        with pytest.raises(UnknownCategory) as refused:
+            act()
+        assert (refused.value.field, refused.value.path) == ("category", "/kitchen/")
+    assert products.update_product(shop, STAFF, "mug", category="/kitchen/", catalog="b2b").category == "/kitchen/"
+    assert products.update_product(shop, STAFF, "mug", category="/", catalog="new").category == "/"
+
+
+def test_a_discontinued_product_is_in_no_category_and_in_no_new_order_until_it_is_sold_again(shop: ShopContext) -> None:
+    before = place(shop, "before", mug=1)
+    ended = products.update_product(shop, STAFF, "mug", discontinued=True)
+    assert (ended.discontinued, ended.category, in_category(shop, "/")) == (True, "/", {"pot": 10})
+    with pytest.raises(Discontinued) as refused:
+        place(shop, "after", mug=1, pot=1)
+    assert refused.value.product_ids == ("mug",)
+    cancellation.cancel_order(shop, ANN, before.order_id)
+    assert available_by_part(shop) == [10]
+    products.update_product(shop, STAFF, "mug", discontinued=False)
+    assert in_category(shop, "/") == {"mug": 10, "pot": 10}
+    assert place(shop, "after", mug=1, pot=1).lines.keys() == {"mug", "pot"}
 
 
 # receipts ---------------------------------------------------------------------------------------------------
