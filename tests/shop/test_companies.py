@@ -86,6 +86,7 @@ def test_companies_are_made_and_joined_by_staff_alone(shop: ShopContext, caller:
         lambda: companies.rename_company(shop, caller, "acme", "Acme"),
         lambda: companies.add_member(shop, caller, "acme", caller.id),
         lambda: companies.remove_member(shop, caller, "acme", caller.id),
+        lambda: companies.delete_company(shop, caller, "acme"),
     ]
     for act in acts:
         with pytest.raises(NotAllowed):
@@ -190,6 +191,10 @@ def test_a_company_whose_members_left_or_were_erased_can_be_deleted(shop: ShopCo
         companies.delete_company(shop, STAFF, "acme")
     erasure.erase_customer(shop, ANN, "ann")
     companies.delete_company(shop, STAFF, "acme")
+    for act in (lambda: companies.delete_company(shop, STAFF, "acme"), lambda: join(shop, customer_id="bob")):
+        with pytest.raises(NotFound):
+            act()
+    assert join(shop, "initech", "bob").company_id == "initech"
 
 
 @pytest.mark.parametrize(
@@ -287,21 +292,18 @@ def fill(shop: ShopContext, number: int) -> None:
         shop.table.write(put_if_absent(t.CUSTOMER, member))
 
 
-def test_a_company_and_its_members_are_one_query_for_staff(shop: ShopContext, wire: WireTap) -> None:
+def test_a_company_and_its_members_are_one_query_and_one_more_read_for_a_member(
+    shop: ShopContext, wire: WireTap
+) -> None:
     join(shop)
     wire.clear()
     page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
     assert wire.operations == ["Query"]
     assert page.company == shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert page.members == (customers.get_customer(shop, ANN, "ann"),)
-
-
-def test_its_members_see_it_once_it_is_known_that_they_are(shop: ShopContext, wire: WireTap) -> None:
-    join(shop)
     wire.clear()
-    page = companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme")
-    assert wire.operations == ["GetItem", "Query"]
-    assert page == companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
+    assert companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme") == page
+    assert wire.operations == ["GetItem", "Query"], "whether Ann is a member is read first"
 
 
 def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
@@ -325,7 +327,7 @@ def test_a_customer_who_has_left_gets_no_further_page(shop: ShopContext) -> None
         companies.get_company_with_members(shop, ListRequest(ANN, 3, first.cursor), "acme")
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5, 26, 100])
+@pytest.mark.parametrize("limit", [1, 25, 26])
 def test_page_after_page_the_company_and_every_member_come_once(shop: ShopContext, limit: int) -> None:
     fill(shop, 25)
     seen: list[Company | Customer] = []

@@ -14,6 +14,7 @@ from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
 from proof.support.client_faults import WireTap
 from proof.support.samples import AT, moment
 from proof.support.tapped_client import ManualClock
+from tests.support.pages import every_page
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
@@ -126,16 +127,6 @@ def test_both_lists_come_once_page_after_page(shop: ShopContext, limit: int) -> 
     for id in ids:
         shop.table.write(put_if_absent(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))
         shop.table.write(put_if_absent(FOLLOW, Follow(customer_id=id, product_id="jug", created_at=AT)))
-    of_customer, of_product = list[str](), list[str]()
-    cursor: str | None = None
-    while True:
-        page = follows.list_follows_of_customer(shop, ListRequest(STAFF, limit, cursor), "cid")
-        of_customer += [one.product_id for one in page.items]
-        if (cursor := page.cursor) is None:
-            break
-    while True:
-        page = follows.list_followers_of_product(shop, ListRequest(STAFF, limit, cursor), "jug")
-        of_product += [one.customer_id for one in page.items]
-        if (cursor := page.cursor) is None:
-            break
-    assert of_customer == of_product == ids
+    of_customer = every_page(lambda request: follows.list_follows_of_customer(shop, request, "cid"), limit)
+    of_product = every_page(lambda request: follows.list_followers_of_product(shop, request, "jug"), limit)
+    assert [one.product_id for one in of_customer] == [one.customer_id for one in of_product] == ids

@@ -1,6 +1,5 @@
 """Tests reviews: one for each buyer who has the product. The author can change and delete it."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.lists import ListPage, ListRequest
+from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
@@ -34,6 +33,7 @@ from proof.support.actors import (
 from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
+from tests.support.pages import every_page
 
 
 @pytest.fixture
@@ -251,19 +251,10 @@ def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, c
             put_if_absent(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at))
         )
     for limit in (1, 2, 4, 9, 50):
-        of_product = all_of(lambda request: reviews.list_reviews_of_product(shop, request, "mug"), limit)
-        by_customer = all_of(lambda request: reviews.list_reviews_by_customer(shop, request, "cid"), limit)
+        of_product = every_page(lambda request: reviews.list_reviews_of_product(shop, request, "mug"), limit)
+        by_customer = every_page(lambda request: reviews.list_reviews_by_customer(shop, request, "cid"), limit)
         assert [review.customer_id for review in of_product] == [f"c{number}" for number in range(8, -1, -1)]
         assert [review.product_id for review in by_customer] == [f"p{number}" for number in range(8, -1, -1)]
-
-
-def all_of(ask: Callable[[ListRequest], ListPage[Review]], limit: int) -> Iterator[Review]:
-    """Yield the reviews of all pages."""
-    request: ListRequest | None = ListRequest(STAFF, limit)
-    while request:
-        page = ask(request)
-        yield from page.items
-        request = replace(request, cursor=page.cursor) if page.cursor else None
 
 
 def test_a_return_after_the_review_leaves_it(shop: ShopContext, bought: str) -> None:
