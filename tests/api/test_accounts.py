@@ -110,23 +110,6 @@ def test_a_customer_sees_their_credit_and_its_entries(api: ApiHarness) -> None:
     ]
 
 
-def test_an_unknown_customer_gets_no_store_credit(api: ApiHarness) -> None:
-    refused = api.call("POST", "/customers/bob/credit", STAFF, MONEY, key="k")
-    assert (refused.problem_type, refused.body["what"]) == ("not-found", "customer")
-
-
-def test_lists_of_accounts_and_entries_are_paged(api: ApiHarness) -> None:
-    mine = give_credit(api, key="k1")
-    give_credit(api, key="k2")
-    give_credit(api, key="k3", currency="USD")
-    for path, count in (("/customers/ann/accounts", 2), (f"/accounts/{mine}/entries", 2)):
-        first = api.call("GET", path, ANN, limit=1).body
-        rest = api.call("GET", path, ANN, limit=1, cursor=first["cursor"]).body
-        assert len([*first["items"], *rest["items"]]) == count
-        assert first["items"] != rest["items"]
-        assert list(api.call("GET", path, STAFF, limit=1, cursor=first["cursor"]).field_errors) == ["cursor"]
-
-
 # transfers ------------------------------------------------------------------------------------------------------------
 def test_a_transfer_is_made_once_for_each_key(api: ApiHarness) -> None:
     api.register_customer(BOB)
@@ -145,27 +128,17 @@ def test_a_transfer_is_made_once_for_each_key(api: ApiHarness) -> None:
         ({"amount": 5001}, 409, "insufficient-funds", {"balance": 5000}),
         ({"to": "{mine}"}, 409, "self-transfer", {}),
         ({"to": "nobodys"}, 404, "not-found", {"what": "receiving account"}),
-        ({"account_id": "{bobs}", "to": "{mine}"}, 404, "not-found", {"what": "account"}),
-        ({"to": "{dollars}"}, 409, "wrong-currency", {"wanted": "USD", "got": "EUR"}),
         ({"currency": "CHF"}, 409, "wrong-currency", {"wanted": "EUR", "got": "CHF"}),
     ],
 )
-def test_each_impossible_transfer_has_its_own_problem(
+def test_a_refused_transfer_has_its_own_problem(
     api: ApiHarness, changed: dict[str, Any], status: int, problem: str, says: dict[str, Any]
 ) -> None:
-    api.register_customer(BOB)
-    ids = {
-        "mine": give_credit(api),
-        "bobs": give_credit(api, BOB, key="credit-2"),
-        "dollars": give_credit(api, BOB, currency="USD", key="credit-3"),
-    }
-    wanted = {"account_id": "{mine}", "to": "{bobs}"} | changed
-    asked: Any = {name: value.format(**ids) if isinstance(value, str) else value for name, value in wanted.items()}
-    before = api.table_images()
-    refused = transfer(api, **asked)
+    mine, card = give_credit(api), issue_card(api)["account_id"]
+    asked: dict[str, Any] = {"account_id": mine, "to": card} | changed
+    refused = transfer(api, **{**asked, "to": asked["to"].format(mine=mine)})
     assert (refused.status, refused.problem_type) == (status, problem)
     assert refused.body | says == refused.body
-    assert api.table_images() == before
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1", None])
@@ -181,69 +154,33 @@ def test_a_payment_must_name_exactly_one_account(api: ApiHarness, sources: dict[
     assert pay(api, "o", **sources).field_errors == {"body": "set either account_id or gift_card"}
 
 
-def test_a_gift_cards_id_spends_nothing_without_its_code(api: ApiHarness) -> None:
-    issued, mine = issue_card(api), give_credit(api)
-    assert transfer(api, account_id=issued["account_id"], to=mine).problem_type == "not-found"
-    assert pay(api, api.place_order().body["order_id"], account_id=issued["account_id"]).problem_type == "not-found"
-
-
 # payments with credit -------------------------------------------------------------------------------------------------
 def test_an_order_is_paid_partly_by_gift_card_and_the_rest_with_credit(api: ApiHarness) -> None:
     issued, mine = issue_card(api, 1000), give_credit(api)
     order_id = api.place_order().body["order_id"]
     first = pay(api, order_id, key="p1", gift_card=issued["code"])
     assert (first.status, first.body["amount"], first.body["due"]) == (201, 1000, 1500)
-    shown = api.call("GET", f"/orders/{order_id}", ANN).body
-    assert (shown["status"], shown["paid"], shown["due"]) == ("PENDING", 1000, 1500)
-    second = pay(api, order_id, key="p2", account_id=mine)
-    again = pay(api, order_id, key="p2", account_id=mine)
+    second, again = (pay(api, order_id, key="p2", account_id=mine) for _ in range(2))
     assert (second.status, again.status, again.body) == (201, 200, second.body)
     assert second.body | {"order_id": order_id, "account_id": mine, "amount": 1500, "due": 0} == second.body
-    assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "PAID"
     paid = api.call("GET", f"/orders/{order_id}/payments", ANN).body["items"]
-    assert {(one["method"], one["amount"], one["refunded"], one["status"]) for one in paid} == {
-        ("CREDIT", 1000, 0, "CAPTURED"),
-        ("CREDIT", 1500, 0, "CAPTURED"),
+    assert {(one["account_id"], one["method"], one["amount"], one["refunded"], one["status"]) for one in paid} == {
+        (issued["account_id"], "CREDIT", 1000, 0, "CAPTURED"),
+        (mine, "CREDIT", 1500, 0, "CAPTURED"),
     }
-    assert {one["account_id"] for one in paid} == {mine, issued["account_id"]}
-    assert balance(api, mine) == 3500
     assert pay(api, order_id, key="p3", account_id=mine).problem_type == "wrong-state"
 
 
-@pytest.mark.parametrize(
-    ("amount", "there_is", "currency", "problem", "says"),
-    [
-        (2501, 9000, "EUR", "too-much", {"field": "amount", "most": 2500}),
-        (11, 10, "EUR", "insufficient-funds", {"balance": 10}),
-        (1, 10, "USD", "wrong-currency", {"wanted": "EUR", "got": "USD"}),
-    ],
-)
-def test_an_impossible_payment_has_its_own_problem(
-    api: ApiHarness, amount: int, there_is: int, currency: str, problem: str, says: dict[str, Any]
-) -> None:
-    mine, order_id = give_credit(api, amount=there_is, currency=currency), api.place_order().body["order_id"]
-    refused = pay(api, order_id, account_id=mine, amount=amount)
-    assert (refused.status, refused.problem_type) == (409, problem)
-    assert refused.body | says == refused.body
-    assert api.call("GET", f"/orders/{order_id}/payments", ANN).body["items"] == []
-    assert balance(api, mine) == there_is
-
-
-def test_an_order_is_paid_in_five_parts_at_most(api: ApiHarness) -> None:
+def test_a_refused_payment_has_its_own_problem(api: ApiHarness) -> None:
     mine, order_id = give_credit(api), api.place_order().body["order_id"]
+    refused = pay(api, order_id, account_id=mine, amount=2501)
+    assert (refused.status, refused.problem_type) == (409, "too-much")
+    assert refused.body | {"field": "amount", "most": 2500} == refused.body
     assert [pay(api, order_id, key=f"p{n}", account_id=mine, amount=1).status for n in range(5)] == [201] * 5
     refused = pay(api, order_id, key="p6", account_id=mine)
-    assert (refused.problem_type, refused.body["most"]) == ("too-many-payments", 5)
+    assert (refused.status, refused.problem_type, refused.body["most"]) == (409, "too-many-payments", 5)
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1"])
 def test_an_amount_to_pay_is_positive_and_whole(api: ApiHarness, amount: Any) -> None:
     assert list(pay(api, "o", account_id="a", amount=amount).field_errors) == ["amount"]
-
-
-def test_only_staff_see_the_paid_amounts(api: ApiHarness) -> None:
-    mine, order_id = give_credit(api), api.place_order().body["order_id"]
-    pay(api, order_id, account_id=mine)
-    assert len(api.call("GET", f"/orders/{order_id}/payments", STAFF).body["items"]) == 1
-    assert api.call("GET", f"/orders/{order_id}/payments", BOB).problem_type == "not-found"
-    assert pay(api, order_id, BOB, account_id=mine).problem_type == "not-found"

@@ -39,6 +39,7 @@ from tests.support.credit_actions import (
     new_store_credit,
     transfer,
 )
+from tests.support.pages import every_page
 
 NOBODY = "nobodys"
 
@@ -416,13 +417,8 @@ def test_a_customers_accounts_are_their_own(shop: ShopContext) -> None:
 def test_a_ledger_is_shown_newest_first_page_by_page(shop: ShopContext) -> None:
     for amount in range(1, 13):
         mine = new_store_credit(shop, amount)
-    shown, where = [], None
-    while True:
-        page = accounts.list_entries_of_account(shop, ListRequest(ANN, 5, where), mine)
-        shown += [entry.amount for entry in page.items]
-        if (where := page.cursor) is None:
-            break
-    assert shown == list(range(12, 0, -1)), "entry 10 is sorted after entry 9"
+    entries = every_page(lambda request: accounts.list_entries_of_account(shop, request, mine), 5)
+    assert [entry.amount for entry in entries] == list(range(12, 0, -1)), "entry 10 is sorted after entry 9"
 
 
 def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: ShopContext, wire: WireTap) -> None:
