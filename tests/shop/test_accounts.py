@@ -304,13 +304,6 @@ def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: ShopContext, riv
     assert balance(shop, bobs) == 10
 
 
-def test_one_transfer_sent_twice_at_once_is_made_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.run_before_call("TransactWriteItems", lambda: transfer(rival, "t", mine, bobs, 200))
-    assert transfer(shop, "t", mine, bobs, 200).replayed
-    assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
-
-
 def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
