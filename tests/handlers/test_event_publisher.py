@@ -15,8 +15,7 @@ from functions.handlers import event_publisher
 from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
-from functions.shop import cancellation, orders, payments
-from local.world.expiry import expire_until
+from functions.shop import cancellation, payments
 from local.world.harness import ANN, ShopHarness
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
@@ -119,30 +118,6 @@ def test_two_records_of_one_item_go_in_two_calls_in_their_order(
     assert calls == [["CustomerRegistered", "OrderPlaced", "PaymentCaptured"], ["OrderPaid"]]
 
 
-def test_an_event_has_the_fields_of_its_contract(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    bus = onto(Bus())
-    handle(harness.new_records())
-    order = orders.get_order(harness.shop, ANN, order_id)
-    placed = bus.taken[-1]
-    assert placed | {"id": ""} == {
-        "id": "",
-        "type": "OrderPlaced",
-        "schema": 1,
-        "time": order.placed_at,
-        "version": 1,
-        "data": {
-            "order_id": order_id,
-            "customer_id": "ann",
-            "status": "PENDING",
-            "total": 2500,
-            "currency": "EUR",
-            "placed_at": order.placed_at,
-        },
-    }
-
-
 def test_a_payment_that_fits_no_order_is_an_event_for_a_person(
     harness: ShopHarness, onto: Callable[[Bus], Bus]
 ) -> None:
@@ -190,22 +165,6 @@ def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[
     bus = onto(Bus())
     assert handle(derived) == []
     assert bus.calls == []
-
-
-def test_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
-    harness.open_shop()
-    by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
-    for order_id in (by_hand, by_time):
-        cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.new_records()
-    key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
-    harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
-    expire_until(harness.engine, harness.shop.table.name, harness.now().replace(year=harness.now().year + 2))
-    removed = [record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"]["S"] == "EXPIRY"]
-    assert [record["eventName"] for record in removed] == ["REMOVE", "REMOVE"]
-    bus = onto(Bus())
-    handle(removed)
-    assert [(detail["type"], detail["data"]["order_id"]) for detail in bus.taken] == [("OrderExpired", by_time)]
 
 
 # joined events --------------------------------------------------------------------------------------------------------

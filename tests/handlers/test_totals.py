@@ -1,7 +1,8 @@
 """Tests the totals that the copies reader writes: each order counts once, under every redelivery of its records."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -225,15 +226,6 @@ def test_a_review_written_again_by_a_clock_that_is_behind_counts(opened: ShopHar
     assert rating(opened) == (1, 4)
 
 
-def test_reviews_of_several_customers_count(opened: ShopHarness) -> None:
-    order_id = bought(opened)
-    other = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
-    opened.shop.table.write(put_if_absent(REVIEW, other))
-    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
-    opened.process_all(("copies_reader",))
-    assert rating(opened) == (2, 5)
-
-
 def test_a_review_whose_deletion_record_was_lost_is_subtracted_by_its_state(opened: ShopHarness) -> None:
     order_id = bought(opened)
     kept = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
@@ -306,21 +298,22 @@ def test_totals_add_up_though_all_their_eventual_reads_are_outdated(opened: Shop
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_a_count_whose_answer_was_lost_is_counted_once(opened: ShopHarness) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda: lose_response("dynamodb", "TransactWriteItems"),
+        lambda: crash_at("dynamodb", "TransactWriteItems", "before"),
+        lambda: crash_at("dynamodb", "TransactWriteItems", "after"),
+        lambda: fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"),
+    ],
+    ids=["a lost answer", "a crash before", "a crash after", "a missing permission"],
+)
+def test_a_count_that_a_fault_interrupts_is_made_once_when_it_comes_again(
+    opened: ShopHarness, fault: Callable[[], AbstractContextManager[Any]]
+) -> None:
     paid(opened, mug=2)
     records = opened.new_records()
-    with lose_response("dynamodb", "TransactWriteItems"):
-        answer = handle(*records)
-    if answer["batchItemFailures"]:
-        handle(*records)
-    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_reader_that_dies_while_it_counts_counts_once_when_it_comes_again(opened: ShopHarness, when: Any) -> None:
-    paid(opened, mug=2)
-    records = opened.new_records()
-    with crash_at("dynamodb", "TransactWriteItems", when):
+    with fault():
         handle(*records)
     assert handle(*records) == {"batchItemFailures": []}
     assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
@@ -335,16 +328,6 @@ def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopH
         assert handle(*first) == {"batchItemFailures": []}
     assert pieces_sold(opened) == {"mug": 7}
     assert is_what_the_primaries_add_up_to(opened)
-
-
-def test_a_count_that_fails_is_made_when_it_comes_again(opened: ShopHarness) -> None:
-    paid(opened, mug=2)
-    records = opened.new_records()
-    with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
-        assert handle(*records)["batchItemFailures"]
-    assert pieces_sold(opened) == {}
-    assert handle(*records) == {"batchItemFailures": []}
-    assert pieces_sold(opened) == {"mug": 2}
 
 
 def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opened: ShopHarness) -> None:
