@@ -22,6 +22,9 @@ KEY = {"idempotency-key": "key-1"}
 LINE = {"product_id": "mug", "quantity": 1}
 
 
+MISSING = object()
+
+
 def changed(field: str, value: Any) -> dict[str, Any]:
     """Return the body of an order with another value in one field. `field`: the path of the field."""
     body = copy.deepcopy(order_body())
@@ -30,16 +33,8 @@ def changed(field: str, value: Any) -> dict[str, Any]:
     for step in way:
         inside = inside[int(step) if step.isdigit() else step]
     inside[last] = value
-    return body
-
-
-def missing(field: str) -> dict[str, Any]:
-    body = changed(field, None)
-    inside: Any = body
-    *way, last = field.split(".")
-    for step in way:
-        inside = inside[int(step) if step.isdigit() else step]
-    del inside[last]
+    if value is MISSING:
+        del inside[last]
     return body
 
 
@@ -75,7 +70,7 @@ def test_a_field_that_is_wrong_is_named(api: ApiHarness, field: str, value: Any)
     "field", ["lines", "lines.0.product_id", "lines.0.quantity", "address", "address.name", "address.country"]
 )
 def test_a_field_that_is_missing_is_named(api: ApiHarness, field: str) -> None:
-    refused = api.call("POST", "/orders", ANN, missing(field), key="k")
+    refused = api.call("POST", "/orders", ANN, changed(field, MISSING), key="k")
     assert refused.field_errors == {field: "is required"}
 
 
@@ -85,33 +80,19 @@ HOSTILE_BODIES: dict[str, str | bytes] = {
     "white space": "  \n",
     "not JSON": "{",
     "a list of one good order": f"[{TEXT}]",
-    "null": "null",
-    "a number": "5",
-    "a text": json.dumps(TEXT),
     "two documents": TEXT + TEXT,
     "a byte order mark": "\ufeff" + TEXT,
-    "single quotes": TEXT.replace('"', "'"),
-    "a trailing comma": TEXT[:-1] + ",}",
-    "a comment": "/* */" + TEXT,
-    "a field twice": TEXT[:-1] + f', "lines": {json.dumps([LINE])}}}',
     "a field twice, inside": TEXT.replace('"quantity": 2', '"quantity": 2, "quantity": 3'),
-    "NaN": TEXT.replace(": 2", ": NaN"),
-    "Infinity": TEXT.replace(": 2", ": Infinity"),
-    "a number of 5,000 digits": TEXT.replace(": 2", ": " + "2" * 5000),
-    "a number of 5,000 digits behind the point": TEXT.replace(": 2", ": 2." + "0" * 5000),
     "deep nesting": "[" * 60_000,
-    "deep nesting inside": TEXT.replace(": 2", ": " + "[" * 30_000 + "]" * 30_000),
     "half a character": TEXT.replace("Wien", r"\ud800"),
-    "NUL": TEXT.replace("Wien", r"\u0000"),
     "a raw control character": TEXT.replace("Wien", "\x01"),
     "too much": TEXT[:-1] + " " * 66_000 + "}",
     "ten thousand unknown fields": "{" + ",".join(f'"{number}":1' for number in range(6_000)) + "}",
     "an unknown field with an endless name": '{"' + "x" * 60_000 + '": 1}',
     "a very long list": json.dumps({"lines": [LINE] * 1500, "address": HOME_ADDRESS}),
     "not UTF-8": TEXT.replace("Wien", "Köln").encode("latin-1"),
-    "bytes": bytes(range(256)),
-    "UTF-16": TEXT.encode("utf-16"),
 }
+"""Bodies whose problems the guard or the models write. test_guard.py has all kinds of malformed JSON."""
 
 
 @pytest.mark.parametrize("name", HOSTILE_BODIES)
@@ -128,13 +109,11 @@ def test_a_hostile_body_gets_a_problem_and_writes_nothing(api: ApiHarness, name:
     assert api.table_images() == before
 
 
-@pytest.mark.parametrize(
-    "declared", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", "image/png"]
-)
-def test_a_body_of_another_type_is_refused(api: ApiHarness, declared: str) -> None:
+def test_a_body_of_another_type_or_of_two_types_is_refused(api: ApiHarness) -> None:
     before = api.table_images()
-    refused = invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers={**KEY, "content-type": declared}))
-    assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
+    for declared in ({"content-type": "text/plain"}, {**JSON, "Content-Type": "text/plain"}):
+        refused = invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers={**KEY, **declared}))
+        assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
     assert api.table_images() == before
 
 
@@ -233,29 +212,11 @@ def test_a_body_of_a_method_that_has_none_is_not_looked_at(api: ApiHarness) -> N
         assert invoke_api(http_event("GET", "/customers/me", token=ANN, body=body)).status == 200
 
 
-@pytest.mark.parametrize("declared", ["APPLICATION/JSON", "Application/Json; charset=utf-8", "application/json ; a=b"])
-def test_a_media_type_is_known_however_it_is_spelled(api: ApiHarness, declared: str) -> None:
-    headers = {**KEY, "content-type": declared}
-    assert invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers=headers)).status == 201
-
-
-def test_a_body_of_two_declared_types_is_refused(api: ApiHarness) -> None:
-    headers = {**KEY, **JSON, "Content-Type": "text/plain"}
-    refused = invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers=headers))
-    assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
-
-
 @pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/discounts"])
 @pytest.mark.parametrize("limit", ["20.0", "%2B20", "2_0", "020", " 20", "20 ", "%D9%A2%D9%A0", "2e1"])
 def test_a_number_in_a_query_consists_of_digits_only(api: ApiHarness, path: str, limit: str) -> None:
     refused = invoke_api(http_event("GET", path, token=STAFF, query=f"limit={limit}"))
     assert list(refused.field_errors) == ["limit"]
-
-
-def test_an_id_with_a_line_break_is_rejected(api: ApiHarness) -> None:
-    assert invoke_api(http_event("GET", "/products/mug")).status == 200
-    for path in ("/products/mug\n", "/products/mug/stock\n", "/products\n"):
-        assert invoke_api(http_event("GET", path)).status in (400, 404)
 
 
 @pytest.mark.parametrize("claim", [5, True, {"staff": 1}, [["staff"]], [None]])
