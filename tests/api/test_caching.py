@@ -9,8 +9,6 @@ import pytest
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.handlers.api import handler
 from functions.model.public_routes import CACHED_ROUTES, cached_paths
-from functions.shop import products
-from functions.shop.shop import Caller
 from proof.support.client_faults import fail_calls
 from proof.support.every_route import QUERIES, ROUTES, call_route
 from proof.support.http_client import (
@@ -62,12 +60,12 @@ def test_a_client_that_has_the_answer_gets_304_without_a_body(api: ApiHarness, w
         assert read_route(world, key, sent, token).text == first.text, sent
 
 
-def test_a_changed_private_answer_is_sent_again(api: ApiHarness) -> None:
+def test_a_changed_answer_is_sent_again_with_another_etag(api: ApiHarness) -> None:
     before = read("/customers/me", token=ANN).headers["etag"]
-    assert read("/customers/me", before, ANN).status == 304
     api.call("PATCH", "/customers/me", ANN, {"name": "Anna"})
     changed = read("/customers/me", before, ANN)
     assert (changed.status, changed.body["name"]) == (200, "Anna")
+    assert changed.headers["etag"] != before
 
 
 def test_a_304_costs_the_units_of_the_answer(api: ApiHarness, logged: list[dict[str, Any]]) -> None:
@@ -81,21 +79,6 @@ def test_compressed_and_plain_answers_have_different_etags(api: ApiHarness) -> N
     compressed = http_event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
     first, again = (handler(compressed, FakeContext())["headers"]["ETag"] for _ in range(2))
     assert first == again != read("/openapi.json").headers["etag"]
-
-
-def test_a_changed_answer_has_another_etag(api: ApiHarness) -> None:
-    before = read("/products/mug").headers["etag"]
-    staff = Caller(STAFF.sub, frozenset(STAFF.groups))
-    products.update_product(api.shop, staff, "mug", "Blue mug", 1350)
-    changed = read("/products/mug", before)
-    assert (changed.status, changed.body["price"]) == (200, 1350)
-    assert changed.headers["etag"] != before
-
-
-def test_the_pages_of_a_list_have_etags_that_stay(api: ApiHarness) -> None:
-    first = read("/products?category=/&limit=1")
-    assert first.body["cursor"]
-    assert read("/products?category=/&limit=1", first.headers["etag"]).status == 304
 
 
 def test_no_cache_may_store_an_error(api: ApiHarness) -> None:
