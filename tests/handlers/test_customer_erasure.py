@@ -19,7 +19,6 @@ from functions.handlers import customer_erasure
 from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, table
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
-from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.model.table import FOLLOW, REVIEW
 from functions.runtime import clients
 from functions.runtime.log import log as function_log
@@ -269,22 +268,6 @@ def test_an_erasure_keeps_bookkeeping_and_the_data_of_other_customers(harness: S
         assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
 
 
-def test_an_erased_customer_is_unknown_at_once_and_stays_erased(harness: ShopHarness) -> None:
-    live(harness, *FEW)
-    ann, name = PEOPLE[0], canaries(PEOPLE[0])
-    first = erase_customer(harness.shop, ann, ann.id)
-    assert (first.status, erase_customer(harness.shop, ann, ann.id)) == ("ERASING", first)
-    with pytest.raises(NotFound):
-        customers.get_customer(harness.shop, ann, ann.id)
-    with pytest.raises(NotFound):
-        customers.get_customer_by_email(harness.shop, STAFF, name["email"])
-    with pytest.raises(NotRegistered):
-        place(harness, ann, "one more")
-    with pytest.raises(WrongState):
-        customers.register_customer(harness.shop, ann, name["email"], name["name"])
-    customers.register_customer(harness.shop, Caller("new"), name["email"], "Somebody new")
-
-
 def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHarness) -> None:
     ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
     customers.register_customer(harness.shop, ann, own, "Ann")
@@ -297,16 +280,6 @@ def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHar
     run(harness)
     told = " ".join(text for _, text in everything(harness))
     assert not [address for address in (own, "ann@new.example") if address in told]
-
-
-def test_only_the_customer_and_staff_can_request_an_erasure(harness: ShopHarness) -> None:
-    live(harness, *FEW, OTHER)
-    for caller in (OTHER, WAREHOUSE):
-        with pytest.raises(NotFound):
-            erase_customer(harness.shop, caller, PEOPLE[0].id)
-    with pytest.raises(NotFound):
-        erase_customer(harness.shop, STAFF, "nobody")
-    assert erase_customer(harness.shop, STAFF, PEOPLE[1].id).status == "ERASING"
 
 
 def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness) -> None:

@@ -14,7 +14,7 @@ from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
-from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
 from proof.support.client_faults import WireTap, reply_with
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
@@ -276,12 +276,6 @@ def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: ShopContext) ->
         customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
     run_in_threads(8, lambda one: join(shop, "acme", one.id), people)
     assert members(shop) == [one.id for one in people]
-
-
-def test_a_customer_who_is_added_by_two_companies_at_once_is_in_one_of_them(shop: ShopContext) -> None:
-    outcomes = run_concurrently(lambda: join(shop), lambda: join(shop, "initech"))
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Customer", "InAnotherCompany"]
-    assert sorted([*members(shop), *members(shop, "initech")]) == ["ann"]
 
 
 # the page -------------------------------------------------------------------------------------------------------------

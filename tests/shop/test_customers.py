@@ -9,13 +9,13 @@ import pytest
 
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.shop import customers, erasure
 from functions.shop.lists import ListRequest
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
-from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, place
 from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
@@ -94,12 +94,14 @@ def test_only_staff_look_up_an_address(shop: ShopContext) -> None:
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
 def test_profile_and_settings_of_another_customer_are_not_found(shop: ShopContext, caller: Caller) -> None:
+    customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
         lambda id: customers.rename_customer(shop, caller, id, "New"),
         lambda id: customers.get_customer_overview(shop, ListRequest(caller, 10), id),
         lambda id: customers.list_settings_of_customer(shop, caller, id),
         lambda id: customers.update_settings(shop, caller, id, "notifications", {"email": False}),
+        lambda id: erasure.erase_customer(shop, caller, id),
     ]
     for ask in asks:
         said = []
@@ -109,6 +111,21 @@ def test_profile_and_settings_of_another_customer_are_not_found(shop: ShopContex
             said.append((str(refusal.value), vars(refusal.value)))
         assert said[0] == said[1]
     assert customers.get_customer(shop, STAFF, "ann").name == "Ann Ash"
+
+
+@pytest.mark.parametrize("caller", [ANN, STAFF], ids=lambda caller: caller.id)
+def test_an_erased_customer_is_unknown_at_once_and_stays_erased(shop: ShopContext, caller: Caller) -> None:
+    first = erasure.erase_customer(shop, caller, "ann")
+    assert (first.status, erasure.erase_customer(shop, caller, "ann")) == ("ERASING", first)
+    with pytest.raises(NotFound):
+        customers.get_customer(shop, ANN, "ann")
+    with pytest.raises(NotFound):
+        customers.get_customer_by_email(shop, STAFF, "ann@example.com")
+    with pytest.raises(NotRegistered):
+        place(shop)
+    with pytest.raises(WrongState):
+        customers.register_customer(shop, ANN, "ann@example.com", "Ann Ash")
+    customers.register_customer(shop, EVE, "ann@example.com", "Somebody new")
 
 
 def test_a_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
