@@ -87,6 +87,7 @@ def test_companies_are_made_and_joined_by_staff_alone(shop: ShopContext, caller:
         lambda: companies.add_member(shop, caller, "acme", caller.id),
         lambda: companies.remove_member(shop, caller, "acme", caller.id),
         lambda: companies.delete_company(shop, caller, "acme"),
+        lambda: companies.list_companies(shop, ListRequest(caller, 10)),
     ]
     for act in acts:
         with pytest.raises(NotAllowed):
