@@ -126,6 +126,12 @@ def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
     assert why
 
 
+def test_a_line_may_have_as_many_bytes_as_its_limit() -> None:
+    full = json.dumps(CUP).ljust(MAX_LINE_BYTES).encode()
+    (taken,), (refused,) = (parse_lines(UploadedFile(NDJSON, text)) for text in (full, full + b" "))
+    assert (type(taken).__name__, type(refused).__name__) == ("ParsedLine", "Rejected")
+
+
 @pytest.mark.parametrize(
     ("row", "field"),
     [

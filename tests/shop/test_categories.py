@@ -197,6 +197,8 @@ def test_categories_are_for_staff_to_make(shop: ShopContext, caller: Caller) -> 
         categories.create_category(shop, caller, "/garden/", "Garden")
     with pytest.raises(NotAllowed):
         categories.rename_category(shop, caller, "/kitchen/", "Mine")
+    with pytest.raises(NotAllowed):
+        categories.delete_category(shop, caller, "/kitchen/")
     assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 

@@ -185,7 +185,7 @@ def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_pa
     assert wire.operations == ["Query"]
 
 
-def test_a_product_needs_a_category_that_its_catalogue_has(shop: ShopContext) -> None:
+def test_a_product_needs_a_category_that_its_catalogue_has(shop: ShopContext, wire: WireTap) -> None:
     ensure_category(shop, "/kitchen/", "b2b")
     with pytest.raises(UnknownCategory) as refused:
         products.create_product(shop, STAFF, "jug", "Jug", 1, "EUR", 1, category="/kitchen/")
@@ -193,6 +193,9 @@ def test_a_product_needs_a_category_that_its_catalogue_has(shop: ShopContext) ->
     with pytest.raises(UnknownCategory):
         products.update_product(shop, STAFF, "mug", category="/kitchen/")
     assert products.update_product(shop, STAFF, "mug", category="/kitchen/", catalog="b2b").category == "/kitchen/"
+    wire.clear()
+    products.update_product(shop, STAFF, "mug", "Red mug")
+    assert wire.operations == ["GetItem", "UpdateItem"], "a category that does not change is not read"
     assert products.update_product(shop, STAFF, "mug", category="/", catalog="new").category == "/"
 
 
