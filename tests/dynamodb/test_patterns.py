@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.codec import entity
-from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
+from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query, missing_attributes, overlapping_rows
 from tests.support.library_table import (
     AT_DESK,
@@ -181,11 +181,6 @@ def test_a_path_prefix_requires_a_sort_key_with_only_that_field(below: str) -> N
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}#{visit_id}")
     with pytest.raises(TypeError, match=f"must contain only the field {below}"):
         Query[Visit](id="X", description="", rows=(row,), path_prefix=below).check()
-
-
-def test_query_arguments_cannot_forge_a_key() -> None:
-    with pytest.raises(InvalidKeyValue):
-        LOANS.sort_key_range({"at": "2026#"})
 
 
 def test_the_caller_never_needs_the_shard() -> None:

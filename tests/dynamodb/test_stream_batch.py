@@ -109,12 +109,6 @@ def test_records_of_several_items_are_applied_at_the_same_time_and_those_of_an_i
     assert (set(began[:2]), set(began[2:])) == ({"1", "3"}, {"2", "4"})
 
 
-def test_a_failed_record_holds_back_later_records_of_its_item_and_no_others() -> None:
-    run = Run({"1": "retried", "2": "applied", "3": "applied", "4": "applied"})
-    assert run([record(1, "a"), record(2, "b"), record(3, "a"), record(4, "c")]) == ["1", "3"]
-    assert run.applied == ["2", "4"]
-
-
 def test_a_record_that_can_never_succeed_is_parked_with_its_reason_and_blocks_no_other() -> None:
     run = Run({"1": "parked", "2": "applied"})
     assert run([record(1, "a"), record(2, "a")]) == []
@@ -135,10 +129,6 @@ def test_the_answer_starts_with_the_lowest_sequence_number_compared_as_a_number(
     for number in (1000, 999, 2):
         batch.retry_record(record(number, f"item {number}"), RuntimeError())
     assert batch.response() == {"batchItemFailures": [{"itemIdentifier": n} for n in ("2", "999", "1000")]}
-
-
-def test_an_empty_batch_has_no_failures() -> None:
-    assert Run({})([]) == []
 
 
 def test_an_item_is_its_whole_key() -> None:

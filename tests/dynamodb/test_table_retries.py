@@ -194,21 +194,15 @@ def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_it
         patient_library.write(update(BOOK, book(), book(title="new", version=2)))
 
 
-def test_a_lost_answer_of_a_transaction_is_found_by_its_token(patient_library: Table, patient_wire: WireTap) -> None:
-    patient_library.write(put_if_absent(BOOK, book(copies=5)))
-    patient_wire.lose_response("TransactWriteItems")
-    patient_library.write(take_copies(2), put_if_absent(LOAN, loan()))
-    assert get_book(patient_library) == book(copies=3, version=2)
-    assert len(set(tokens(patient_wire))) == 1
-
-
-def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
-    patient_library: Table, patient_wire: WireTap
+@pytest.mark.parametrize("others", [[], [put_if_absent(LOAN, loan())]], ids=["an addition alone", "with another write"])
+def test_a_lost_answer_of_a_transaction_is_found_by_its_token(
+    patient_library: Table, patient_wire: WireTap, others: list[Any]
 ) -> None:
     patient_library.write(put_if_absent(BOOK, book(copies=5)))
     patient_wire.lose_response("TransactWriteItems")
-    patient_library.write(take_copies(2))
+    patient_library.write(take_copies(2), *others)
     assert get_book(patient_library) == book(copies=3, version=2)
+    assert len(set(tokens(patient_wire))) == 1
 
 
 def test_a_removed_attribute_is_recognized_as_an_own_write(patient_library: Table, patient_wire: WireTap) -> None:
