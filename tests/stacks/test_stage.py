@@ -177,66 +177,33 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"parallelization": "11"}, "parallelization is 11: it must be from 1 to 10"),
         ({"log_retention_days": "15"}, "log_retention_days is 15: CloudWatch Logs allows 1, 3, 5"),
         ({"sender": "the shop"}, "sender is 'the shop': it must be an e-mail address"),
-        (
-            {"mail_domain": "other.test", "sender": "a@shop.test"},
-            "mail_domain is 'other.test': it must be the domain of sender, which is a@shop.test",
-        ),
-        (
-            {"feature_plan": "lite", "sign_in_prefix": "my-shop"},
-            "feature_plan is lite: the sign-in pages of",
-        ),
+        ({"mail_domain": "other.test", "sender": "a@shop.test"}, "mail_domain is 'other.test': it must be the domain"),
+        ({"feature_plan": "lite", "sign_in_prefix": "my-shop"}, "feature_plan is lite: the sign-in pages of"),
         ({"feature_plan": "free"}, "feature_plan is 'free': it must be one of auto, lite, essentials, plus"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
-        (
-            {"cors_origins": "https://a.example/page"},
-            "cors_origins has 'https://a.example/page': use an origin without a path",
-        ),
-        (
-            {"provider_url": "api.stripe.com"},
-            "provider_url is 'api.stripe.com': use a URL without a path, such as https://api.stripe.com",
-        ),
+        ({"cors_origins": "https://a.example/page"}, "cors_origins has 'https://a.example/page': use an origin"),
+        ({"provider_url": "api.stripe.com"}, "provider_url is 'api.stripe.com': use a URL without a path, such as"),
         ({"provider_url": "https://a.example/"}, "provider_url is 'https://a.example/': use a URL without a path"),
-        (
-            {"stage": "prod", "provider_url": "http://a.example"},
-            "provider_url is 'http://a.example': use a URL without a path",
-        ),
+        ({"stage": "prod", "provider_url": "http://a.example"}, "provider_url is 'http://a.example': use a URL"),
         ({"operators": "ann"}, "operators has 'ann': it must be the ARN of a role or a user, such as"),
         ({"product_url": "https://a.example/"}, "product_url is 'https://a.example/': use the form https://shop"),
         ({"product_url": "a.example/{product_id}"}, "product_url is 'a.example/{product_id}': use the form"),
         ({"mails_per_second": "0"}, "mails_per_second is 0: it must be from 1 to 50000"),
-        (
-            {"mails_per_second": "1", "concurrency": "order_notification:40"},
-            "mails_per_second is 1: this is too little for the concurrency of order_notification, so lower it",
-        ),
+        ({"mails_per_second": "1", "concurrency": "order_notification:40"}, "mails_per_second is 1: .* lower it"),
         ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': use the form EUR:490"),
         ({"shipping": "EUR:490,AAA:1"}, "shipping has 'AAA:1': use the form EUR:490"),
         ({"billing": "free"}, "billing is 'free': it must be one of on-demand, provisioned"),
-        (
-            {"table_class": "GLACIER"},
-            "table_class is 'GLACIER': it must be one of STANDARD, STANDARD_INFREQUENT_ACCESS",
-        ),
+        ({"table_class": "GLACIER"}, "table_class is 'GLACIER': it must be one of STANDARD"),
         ({"gradual_release": "canary"}, "gradual_release is 'canary': it must be one of all-at-once, linear"),
         ({"snap_start": "yes"}, "snap_start is 'yes': it must be true or false"),
         ({"utilization": "95"}, "utilization is 95: it must be from 20 to 90"),
         ({"read_units": "5-100"}, "read_units has '5-100': use the form table:5-400, with table, GSI1, GSI2"),
         ({"write_units": "GSI9:5-100"}, "write_units has 'GSI9:5-100': use the form table:5-400"),
-        (
-            {"write_units": "*:9-5"},
-            "write_units has '\\*:9-5': use a minimum of at least 1 and a maximum of at most 40000",
-        ),
-        (
-            {"read_units": "*:0-5"},
-            "read_units has '\\*:0-5': use a minimum of at least 1 and a maximum of at most 40000",
-        ),
+        ({"write_units": "*:9-5"}, "write_units has '\\*:9-5': .* at least 1 .* at most 40000"),
+        ({"read_units": "*:0-5"}, "read_units has '\\*:0-5': .* at least 1 .* at most 40000"),
         ({"read_units": "*:1-5,*:2-6"}, "read_units has a name twice"),
-        (
-            {"read_units": "table:1-5,GSI1:1-5"},
-            "read_units has no entry for GSI2, GSI3: add entries for them, or one entry for \\*",
-        ),
-        (
-            {"billing": "provisioned", "max_write_units": "5"},
-            "max_write_units is 5: it limits a table with on-demand billing",
-        ),
+        ({"read_units": "table:1-5,GSI1:1-5"}, "read_units has no entry for GSI2, GSI3: add entries for them, or one"),
+        ({"billing": "provisioned", "max_write_units": "5"}, "max_write_units is 5: it limits a table with on-demand"),
         ({"memory_mb": "1024"}, "memory_mb has '1024': use the form api:128, with api, archive, backlog_metrics"),
         ({"memory_mb": "copy_reader:1024"}, "memory_mb has 'copy_reader:1024': use the form api:128"),
         ({"memory_mb": "api:100"}, "memory_mb has 'api:100': use at least 128"),
@@ -245,24 +212,15 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"batch_size": "api:5"}, "batch_size has 'api:5': use the form copies_reader:1, with copies_reader"),
         (
             {"batch_size": "fulfilment:25", "batch_window_seconds": "fulfilment:1"},
-            "batch_size of fulfilment is 25: use at most 24",
+            "of fulfilment is 25: use at most 24",
         ),
-        (
-            {"batch_size": "fulfilment:11"},
-            "batch_size of fulfilment is 11: a batch of more than 10 messages needs batch_window_seconds of at least 1",
-        ),
+        ({"batch_size": "fulfilment:11"}, "fulfilment is 11: .* 10 messages needs batch_window_seconds of at least 1"),
         ({"batch_window_seconds": "archive:301"}, "batch_window_seconds has 'archive:301': use at most 300"),
         ({"concurrency": "fulfilment:1"}, "concurrency has 'fulfilment:1': use at least 2"),
         ({"concurrency": "fulfilment:0"}, "concurrency has 'fulfilment:0': use at least 2"),
         ({"reserved_concurrency": "queue:1"}, "reserved_concurrency has 'queue:1': use the form api:1, with api"),
-        (
-            {"concurrency": "fulfilment:8", "reserved_concurrency": "fulfilment:7"},
-            "reserved_concurrency of fulfilment is 7: use at least 8, its concurrency, or 0",
-        ),
-        (
-            {"parallelization": "3", "reserved_concurrency": "copies_reader:2"},
-            "reserved_concurrency of copies_reader is 2: use at least 3, its parallelization, or 0",
-        ),
+        ({"concurrency": "fulfilment:8", "reserved_concurrency": "fulfilment:7"}, "of fulfilment is 7: use at least 8"),
+        ({"parallelization": "3", "reserved_concurrency": "copies_reader:2"}, "of copies_reader is 2: use at least 3"),
         ({"warm_read_units": "15000"}, "warm_read_units has '15000': use the form table:12000, with table, GSI1"),
         ({"warm_write_units": "GSI9:5000"}, "warm_write_units has 'GSI9:5000': use the form table:4000"),
         ({"warm_write_units": "table:3999"}, "warm_write_units has 'table:3999': use at least 4000, which a new"),
@@ -271,82 +229,40 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"stream_arn": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
         ({"monthly_budget": "100"}, "monthly_budget is set, but its mails have no address: set alarm_address, too"),
         ({"deploy_from": "shop"}, "deploy_from is 'shop': it must be a repository, such as owner/shop"),
-        (
-            {"deploy_from": "owner/shop:*"},
-            "deploy_from is 'owner/shop:.*': it must be a repository, such as owner/shop",
-        ),
+        ({"deploy_from": "owner/shop:*"}, "deploy_from is 'owner/shop:.*': it must be a repository, such as"),
         ({"permissions_boundary": "boundary"}, "permissions_boundary is 'boundary': it must be the ARN of a policy"),
         ({"domain": "https://a.test", "certificate": "a"}, "domain is 'https://a.test': use the form shop.your.domain"),
         ({"domain": "shop.test"}, "domain is set, but certificate is not: set both or none"),
         ({"certificate": CERTIFICATE}, "certificate is set, but domain is not: set both or none"),
         ({"domain": "shop.test", "certificate": "mine"}, "certificate is 'mine': .* in the region of the stack"),
-        (
-            {"domain": "shop.test", "certificate": CERTIFICATE, "sign_in_prefix": "shop"},
-            "certificate is '.*': it must be the ARN of a certificate in us-east-1, for CloudFront",
-        ),
+        ({"domain": "shop.test", "certificate": CERTIFICATE, "sign_in_prefix": "shop"}, "certificate is .* us-east-1"),
         ({"backup_lock_days": "7"}, "backup_lock_days is 7: all backups must be kept at least this long"),
-        (
-            {"backup_lock_days": "31", "daily_backup_days": "30", "monthly_backup_days": "60"},
-            "backup_lock_days is 31: all backups must be kept at least this long",
-        ),
+        ({"backup_lock_days": "31", "daily_backup_days": "30", "monthly_backup_days": "60"}, "backup_lock_days is 31:"),
         ({"lapse_lanes": "33"}, "lapse_lanes is 33: it must be from 1 to 32"),
         ({"daily_backup_days": "366"}, "daily_backup_days is 366: it must be from 0 to 365"),
-        (
-            {"daily_backup_days": "35", "monthly_backup_days": "30"},
-            "monthly_backup_days is 30: it must exceed daily_backup_days \\(35\\)",
-        ),
-        (
-            {"backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"},
-            "backup_copy_vault is set, but no backups are made",
-        ),
-        (
-            {"stage": "prod", "backup_copy_vault": "copies"},
-            "backup_copy_vault is 'copies': it must be the ARN of a vault",
-        ),
-        (
-            {"replica_regions": "eu-west-1,us-east-1"},
-            "replica_regions is eu-west-1, us-east-1: replicas are not supported. An item that expires first",
-        ),
+        ({"daily_backup_days": "35", "monthly_backup_days": "30"}, "monthly_backup_days is 30: it must exceed .*35"),
+        ({"backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"}, "vault is set, but no"),
+        ({"stage": "prod", "backup_copy_vault": "copies"}, "backup_copy_vault is 'copies': it must be the ARN of a"),
+        ({"replica_regions": "eu-west-1,us-east-1"}, "replica_regions is eu-west-1, us-east-1: replicas are not"),
         (
             {"stream_arn": "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"},
-            "stream_arn is 'arn:aws:dynamodb:eu-central-1:111122223333:table/restored': it must be the ARN of a",
+            "stream_arn is .* must be the ARN",
         ),
-        (
-            {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
-            "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
-        ),
-        (
-            {"stream_arn": RESTORED, "billing": "provisioned"},
-            "billing is set, but the restored table is not part of the stack: set it on the table itself",
-        ),
+        ({"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"}, "web_acl is .* must be the ARN"),
+        ({"stream_arn": RESTORED, "billing": "provisioned"}, "billing is set, but the restored table is not part of"),
         ({"stream_arn": RESTORED, "max_write_units": "5"}, "max_write_units is set, but the restored table"),
-        (
-            {"rate_limit_exempt_networks": "203.0.113.9/24"},
-            "rate_limit_exempt_networks has '203.0.113.9/24': use the form 203.0.113.0/24",
-        ),
+        ({"rate_limit_exempt_networks": "203.0.113.9/24"}, "rate_limit_exempt_networks has '203.0.113.9/24': use the"),
         ({"origin_secret_version": "current"}, "origin_secret_version is 'current': it must be the id of a version"),
-        (
-            {"origin_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
-            "origin_secret_version is set, but the API has no firewall: set web_acl, too",
-        ),
+        ({"origin_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"}, "version is set, .*: set web_acl"),
         ({"sign_in_prefix": "My-Shop"}, "sign_in_prefix is 'My-Shop': use a Cognito domain prefix, such as my-shop"),
         ({"sign_in_prefix": "-shop"}, "sign_in_prefix is '-shop': use a Cognito domain prefix"),
         ({"sign_in_prefix": "shop-"}, "sign_in_prefix is 'shop-': use a Cognito domain prefix"),
         ({"sign_in_prefix": "my.shop"}, "sign_in_prefix is 'my.shop': use a Cognito domain prefix"),
         ({"sign_in_prefix": "s" * 64}, "sign_in_prefix is 's{64}': use a Cognito domain prefix"),
         ({"sign_in_prefix": "my-aws-shop"}, "sign_in_prefix is 'my-aws-shop': .* and without aws, amazon, cognito"),
-        (
-            {"requests_per_second": "9000", "webhooks_per_second": "1001"},
-            "requests_per_second and webhooks_per_second are 10001 together: an account has a default quota of 10000",
-        ),
-        (
-            {"burst_requests": "4000", "burst_webhooks": "1001"},
-            "burst_requests and burst_webhooks are 5001 together: an account has a default quota of 5000",
-        ),
-        (
-            {"customer_writes_per_minute": "600"},
-            "customer_write_burst is 60: it must be at least 200, the writes of 20 seconds",
-        ),
+        ({"requests_per_second": "9000", "webhooks_per_second": "1001"}, "are 10001 together: .* 10000"),
+        ({"burst_requests": "4000", "burst_webhooks": "1001"}, "are 5001 together: .* 5000"),
+        ({"customer_writes_per_minute": "600"}, "customer_write_burst is 60: it must be at least 200, the writes of"),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod, list the origins"),
     ],
 )
@@ -400,12 +316,6 @@ def test_synth_of_prod_prints_what_is_missing(tmp_path: Path) -> None:
     environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "JSII_NODE": "/nowhere"}
     command = [sys.executable, str(PROJECT / "app.py")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    example = "https://shop.example/products/{product_id} is an example"
-    assert (ended.returncode, ended.stderr.splitlines()) == (
-        1,
-        [
-            f"{tmp_path}/prod.toml: set tax_rate, such as 2000 for 20 %; use 0 if prices include no tax.",
-            f"{tmp_path}/prod.toml: set product_url to the page of a product, with {{product_id}}; {example}.",
-            f"{tmp_path}/prod.toml: set alarm_address to the address of the people who get the alarms.",
-        ],
-    )
+    assert ended.returncode == 1
+    said = [line.removeprefix(f"{tmp_path}/prod.toml: set ").split()[0] for line in ended.stderr.splitlines()]
+    assert said == ["tax_rate,", "product_url", "alarm_address"]
