@@ -597,10 +597,3 @@ def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
     assert "3 discrepancies, 3 repaired." in capsys.readouterr().out
     main(["drift", "--sample", "5", *quickly])
     assert "totals not checked (use --all): no drift found." in capsys.readouterr().out
-
-
-def test_wrong_usage_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["drift", "--all", "--sample", "5"])
-    assert ended.value.code == 2
-    assert "not allowed with argument --all" in capsys.readouterr().err

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from functions.handlers import copies_reader
-from functions.model.entities import Order
 from functions.model.table import SALES_MINUTE, SWEEP
 from functions.runtime import clients
-from functions.shop import cancellation, orders
-from local.world.harness import ANN, STAFF, ShopHarness
+from functions.shop import cancellation
+from local.world.harness import ANN, ShopHarness
 from ops import targets
 from ops.__main__ import main
 from ops.commands.drift import MAX_UNSETTLED, DriftCheck
@@ -348,17 +347,3 @@ def test_a_run_that_waits_longer_than_its_lock_extends_the_lock(here: ShopHarnes
         drift.check_all()
     assert max(slept) > 2 * LOCK_SECONDS
     assert drift.unrepaired == 0
-
-
-def test_each_segment_resumes_separately(here: ShopHarness) -> None:
-    unread(here)
-    tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
-    killed(tool, 40)
-    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    tool.run()
-    is_right(here)
-    assert all(isinstance(orders.get_order(here.shop, STAFF, id), Order) for id in ids(here))
-
-
-def ids(harness: ShopHarness) -> list[str]:
-    return [one["order_id"]["S"] for one in everything(harness.shop.table).values() if one["type"]["S"] == "Order"]
