@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from functions.adapters import object_store
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
 from functions.handlers.archive_worker import parse_archive
-from functions.model import changes
+from functions.model import changes, events
 from functions.model.entities import ArchivedOrder, Dispute, Order
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.table import ARCHIVED_ORDER, CONTRIBUTION, PAYMENT_CLAIM
@@ -49,6 +50,7 @@ from proof.support.archiving import (
 from proof.support.archiving import archived_objects as archive_objects
 from proof.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
 from proof.support.operator_shop import fake_shop_with_buckets
+from proof.support.samples import SAMPLES
 from tests.support import order_money
 from tests.support.saved import reused
 
@@ -138,8 +140,6 @@ def outside(harness: ShopHarness) -> Any:
 
 def published(harness: ShopHarness, seen: int) -> Counter[str]:
     """Return the number of published changes by name, without those of the first `seen` stream records."""
-    from functions.model import changes, events  # noqa: PLC0415
-
     told = filter(None, map(changes.parse_change, harness.all_records[seen:]))
     return Counter(change.name for change in told if events.build_event_detail(change))
 
@@ -149,9 +149,12 @@ def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness
     order_id, before = archived_order(harness)
     kinds = {image["type"]["S"] for image in before}
     assert kinds == {"Order", "Invoice", "Payment", "Refund", "Return", "Shipment"}
-    stub = orders.get_order(harness.shop, STAFF, order_id)
+    stub, there = orders.get_order(harness.shop, STAFF, order_id), order_partition(harness, order_id)
+    would = bring_back(harness, order_id, dry=True)
+    assert order_partition(harness, order_id) == there, "a dry run writes nothing"
     back = bring_back(harness, order_id)
     assert isinstance(back, RestoredOrder)
+    assert (would.items, would.kept_events) == (back.items, back.kept_events) == (5, [])
     harness.process_all()
     is_back(harness, order_id, before)
     order = orders.get_order(harness.shop, STAFF, order_id)
@@ -305,13 +308,6 @@ def test_an_order_of_more_items_than_a_transaction_holds_comes_back(harness: Sho
 
 
 # failures -------------------------------------------------------------------------------------------------------------
-def test_a_dry_run_looks_at_everything_and_writes_nothing(harness: ShopHarness) -> None:
-    order_id, _ = archived_order(harness)
-    before = order_partition(harness, order_id)
-    assert isinstance(bring_back(harness, order_id, dry=True), RestoredOrder)
-    assert order_partition(harness, order_id) == before
-
-
 @pytest.mark.parametrize("gone", [True, False])
 def test_an_object_that_is_gone_or_another_brings_nothing_back(harness: ShopHarness, gone: bool) -> None:
     order_id, _ = archived_order(harness)
@@ -495,19 +491,7 @@ def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_d
     later = harness.place_order("later", mug=1)
     harness.pay_order(later, "evt_2", "pi_2")
     harness.process_all()
-    elsewhere = ArchivedOrder(
-        order_id="elsewhere",
-        customer_id="ann",
-        status="CANCELLED",
-        placed_at=placed,
-        updated_at=placed,
-        currency="EUR",
-        total=1,
-        fingerprint="1:f",
-        object_key="orders/elsewhere/1.json",
-        sha256="0",
-        version=3,
-    )
+    elsewhere = replace(SAMPLES[ARCHIVED_ORDER], order_id="elsewhere", placed_at=placed)
     harness.shop.table.write(put_if_absent(ARCHIVED_ORDER, elsewhere))
     archived(harness, order_id)
     fetch = make_archive_fetcher(clients.client("s3"), "archive")
@@ -570,21 +554,6 @@ def test_the_command_restores_by_the_day_an_order_was_placed(
     is_back(harness, order_id, before)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--from", "2026-01-01"),
-        ("o1", "--from", "2026-01-01", "--to", "2026-01-02"),
-        ("--from", "2026-01-02", "--to", "2026-01-02"),
-        ("--from", "yesterday", "--to", "today"),
-        ("o1", "--keep-days", "0"),
-    ],
-)
-def test_wrong_usage_is_reported_and_exits_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
-    assert run(capsys, *words)[0] == 2
-
-
 def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
     return report_dispute(harness.shop, payment_id, outcome, order_id=order_id, amount=2500, reason="fraud")
 
@@ -623,7 +592,8 @@ def test_when_its_order_is_restored_a_kept_refund_counts_in_payment_and_order(ha
 def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
-    assert isinstance(bring_back(harness, order_id), RestoredOrder)
+    for dry in (True, False):
+        assert str(bring_back(harness, order_id, dry=dry)).endswith(", with the dispute dp_1 (OPEN) of pi_1")
     assert kinds(harness, order_id)["KeptEvent"] == 0
     (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
     assert payment.disputes == {"dp_1": Dispute(status="OPEN", amount=2500, reason="fraud")}
@@ -633,54 +603,20 @@ def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness:
     )
 
 
-def test_a_restore_that_is_killed_before_a_dispute_is_moved_moves_it_when_it_is_run_again(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward_and_keeps_no_order(
+    harness: ShopHarness,
 ) -> None:
-    order_id, _ = archived_order(harness)
-    dispute_first_payment(harness, order_id, "opened")
-    with monkeypatch.context() as patched:
-        patched.setattr(tool, "apply_kept_events", lambda *_: (_ for _ in ()).throw(ProcessKilled))
-        with pytest.raises(ProcessKilled):
-            bring_back(harness, order_id)
-    assert kinds(harness, order_id)["KeptEvent"] == 1
-    assert bring_back(harness, order_id) == "already in the table"
-    assert kinds(harness, order_id)["KeptEvent"] == 0
-
-
-def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_archived_again(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order_id, _ = archived_order(harness)
-    dispute_first_payment(harness, order_id, "opened")
-    monkeypatch.setattr(tool, "apply_kept_events", lambda *_: None)
-    bring_back(harness, order_id)
-    harness.process_all()
-    harness.advance_days(31)
-    harness.process_all()
-    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
-    assert kinds(harness, order_id)["KeptEvent"] == 1
-
-
-def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     for outcome in ("opened", "lost"):
         assert dispute_first_payment(harness, order_id, outcome, "pi_unknown")["payment_id"] == "pi_unknown"
         bring_back(harness, order_id)
     (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "KeptEvent"]
     assert kept["status"]["S"] == "LOST"
-
-
-def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps_no_order(
-    harness: ShopHarness,
-) -> None:
-    order_id, _ = archived_order(harness)
-    dispute_first_payment(harness, order_id, "opened", "pi_unknown")
-    bring_back(harness, order_id)
     harness.process_all()
     harness.advance_days(31)
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
-    assert kinds(harness, order_id)["KeptEvent"] == 1
+    assert kept in order_partition(harness, order_id)
 
 
 def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
@@ -698,12 +634,13 @@ def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_restore_by_date_that_was_killed_moves_kept_disputes_when_it_is_run_again(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("by_date", [True, False])
+def test_a_restore_that_was_killed_moves_kept_disputes_when_it_is_run_again(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], by_date: bool
 ) -> None:
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
-    words = ("--from", "2001-01-01", "--to", "2199-01-01")
+    words = ("--from", "2001-01-01", "--to", "2199-01-01") if by_date else (order_id,)
     with monkeypatch.context() as patched:
         patched.setattr(tool, "apply_kept_events", lambda *_: (_ for _ in ()).throw(ProcessKilled))
         with pytest.raises(ProcessKilled):
@@ -765,13 +702,3 @@ def test_a_kept_dispute_that_was_won_retries_no_failed_refund(
     (failed,) = [it for it in order_money.refunds(harness.shop, order_id) if it.refund_id == refund_id]
     assert failed.status == "FAILED"
     assert refunds.retry_refund(harness.shop, STAFF, order_id, refund_id).status == "REQUESTED"
-
-
-@pytest.mark.usefixtures("here")
-def test_a_dry_run_of_a_restore_shows_the_kept_disputes(
-    harness: ShopHarness, capsys: pytest.CaptureFixture[str]
-) -> None:
-    order_id, _ = archived_order(harness)
-    dispute_first_payment(harness, order_id, "opened")
-    for words in ([order_id, "--dry-run"], [order_id]):
-        assert ", with the dispute dp_1 (OPEN) of pi_1\n" in run(capsys, *words)[1]
