@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from functions.dynamodb.errors import Permanent
-from functions.handlers import copies_reader, customer_erasure, event_publisher, fulfilment_worker
+from functions.handlers import customer_erasure, event_publisher, fulfilment_worker
 from functions.model import changes
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.runtime import clients, dead_letters
@@ -30,7 +30,7 @@ from ops.repair.rebuild import make_publisher
 from ops.targets import ShopTarget
 from proof.support.client_faults import crash_at, fail_calls, record_calls
 from proof.support.examples import many
-from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
+from tests.ops.test_rebuild import delivered_in_part_returned, derived, is_as_the_reader_makes_it
 
 WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 
@@ -97,9 +97,30 @@ def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
     """Move all messages of a queue to its dead-letter queue. Return the messages."""
     messages = harness.take_messages(name)
     for message in messages:
-        dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
-        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
+        send_dead(message["body"], name)
     return messages
+
+
+def published_paid_order(harness: ShopHarness) -> str:
+    """Create a paid order whose events are in the queues. Return its id."""
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return order_id
+
+
+def has_each_effect_once(harness: ShopHarness, order_id: str) -> None:
+    harness.process_all()
+    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
+    assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
+    assert len(harness.sent_mails()) == 2
+
+
+def send_dead(body: str, name: str = "order_notification") -> None:
+    """Send a message to the dead-letter queue of a queue."""
+    sqs = clients.client("sqs")
+    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=f"{name}-dead")["QueueUrl"], MessageBody=body)
 
 
 def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
@@ -125,15 +146,9 @@ def test_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it
     assert marks(harness) == set()
     found = redrive(harness, store)
     assert ({*found.done}, found.rejected, found.retryable) == ({*keys}, {}, {})
-    recovered = derived(harness)
     assert sorted(told(harness, "order_notification")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
-    for image in recovered:
-        harness.shop.table.client.delete_item(
-            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
-        )
-    copies_reader.handler({"Records": records}, None)
-    assert shown(recovered) == shown(derived(harness))
+    assert is_as_the_reader_makes_it(harness, derived(harness), records)
 
 
 def test_a_record_that_was_parked_under_a_former_name_of_its_reader_is_listed_and_redriven(
@@ -167,13 +182,7 @@ def test_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
         clients.client("s3").delete_object(Bucket="failures", Key=f"redriven/{key}")
 
     assert len(redrive(harness, store).done) == 2
-    recovered = derived(harness)
-    for image in recovered:
-        harness.shop.table.client.delete_item(
-            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
-        )
-    copies_reader.handler({"Records": records}, None)
-    assert shown(recovered) == shown(derived(harness))
+    assert is_as_the_reader_makes_it(harness, derived(harness), records)
 
 
 def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
@@ -259,13 +268,7 @@ def test_after_a_crash_the_next_run_reaches_the_same_result(
     redrive(harness, store)
     assert len(marks(harness)) == len(records)
     harness.process_all(readers=("event_publisher",))
-    recovered = derived(harness)
-    for image in recovered:
-        harness.shop.table.client.delete_item(
-            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
-        )
-    copies_reader.handler({"Records": harness.all_records}, None)
-    assert shown(recovered) == shown(derived(harness))
+    assert is_as_the_reader_makes_it(harness, derived(harness), harness.all_records)
     subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len({*subjects}) > 3, "no mail is sent again"
     kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
@@ -330,19 +333,13 @@ def test_an_erasure_rewrites_redriven_documents_and_ignores_their_marks(
 def test_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.pay_order(order_id)
-    event_publisher.handler({"Records": harness.new_records()}, None)
+    order_id = published_paid_order(harness)
     dead = {name: dead_letter(harness, name) for name in WITH_DEAD_LETTERS}
     assert [len(messages) for messages in dead.values()] == [1, 2]
     found = redrive(harness, store)
     assert len(found.done) == 3
     assert redrive(harness, store) == RedriveResult()
-    harness.process_all()
-    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
-    assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(harness.sent_mails()) == 2
+    has_each_effect_once(harness, order_id)
 
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
@@ -351,34 +348,24 @@ def test_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effe
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # so that a second run need not wait
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.pay_order(order_id)
-    event_publisher.handler({"Records": harness.new_records()}, None)
+    order_id = published_paid_order(harness)
     for name in WITH_DEAD_LETTERS:
         dead_letter(harness, name)
     with crash_at("sqs", operation, when, 2):
         redrive(harness, store)
     redrive(harness, store)
-    harness.process_all()
-    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
-    assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(harness.sent_mails()) == 2
+    has_each_effect_once(harness, order_id)
 
 
 def test_dead_letters_of_one_item_are_sent_in_the_order_of_their_versions(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.pay_order(order_id)
-    event_publisher.handler({"Records": harness.new_records()}, None)
+    published_paid_order(harness)
     messages = sorted(
         harness.take_messages("order_notification"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
     )
     for message in messages:
-        dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
-        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
+        send_dead(message["body"])
     redrive(harness, store)
     assert told(harness, "order_notification") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
@@ -398,10 +385,7 @@ def test_a_dead_letter_that_could_not_be_sent_stays_in_its_queue(
 def test_a_message_parked_by_its_worker_is_redriven_once_it_can_be_read(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.pay_order(order_id)
-    event_publisher.handler({"Records": harness.new_records()}, None)
+    published_paid_order(harness)
     messages = [
         one | {"eventSourceARN": arn_of(harness.queues["fulfilment"])} for one in harness.take_messages("fulfilment")
     ]
@@ -439,9 +423,8 @@ def test_a_failed_scheduled_run_is_listed_and_stays(harness: ShopHarness) -> Non
 
 def test_dead_letters_above_the_limit_are_left_for_the_next_run(harness: ShopHarness, store: FailureRepository) -> None:
     store.max_dead_letters = 10
-    dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
     for number in range(13):
-        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
+        send_dead(f'{{"detail": {{"version": {number}}}}}')
     first, second = redrive(harness, store), redrive(harness, store)
     assert (len(first.done), first.has_more, len(second.done), second.has_more) == (10, True, 3, False)
     assert len(harness.take_messages("order_notification")) == 13
@@ -450,8 +433,7 @@ def test_dead_letters_above_the_limit_are_left_for_the_next_run(harness: ShopHar
 def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
-    clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+    send_dead("{}")
     with store.receive_dead_letters() as letters:
         assert len(letters) == 1
         for command in ("list", "redrive --all"):
@@ -466,8 +448,7 @@ def test_dead_letters_are_invisible_for_as_long_as_their_worker_may_need(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     for name in WITH_DEAD_LETTERS:
-        dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
-        clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+        send_dead("{}", name)
     with record_calls("sqs", "ReceiveMessage") as taken, record_calls("sqs", "SendMessage") as sent:
         redrive(harness, store, per_second=1000)
         assert {call["VisibilityTimeout"] for call in taken} == {
@@ -541,12 +522,3 @@ def test_the_command_exits_with_1_if_entries_are_left(here: ShopHarness, capsys:
     assert capsys.readouterr().out.splitlines()[0] == "none: no failure has this key"
     with pytest.raises(SystemExit, match="no such document"):
         main(["failures", "show", "none"])
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--since", "soon"], ["--all", "--since", "3d"], [], ["--all", "--per-second", "0"]]
-)
-def test_wrong_usage_exits_with_2(here: ShopHarness, arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["failures", "redrive", *arguments])
-    assert ended.value.code == 2
