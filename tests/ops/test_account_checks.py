@@ -124,22 +124,6 @@ def test_more_than_a_few_unbalanced_accounts_are_all_named(
     assert sum("/ BALANCE" in line for line in lines) == 5
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["drift", "--local", "--table", "t"],
-        ["drift", "--only", "accounts", "--all"],
-        ["drift", "--local", "--units-per-second", "0"],
-        ["drift", "--local", "--units-per-second", "nan"],
-    ],
-)
-def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert "error:" in capsys.readouterr().err
-
-
 # findings -------------------------------------------------------------------------------------------------------------
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: ShopContext, mine: str) -> None:
     remove(shop, mine, 4)

@@ -252,12 +252,6 @@ def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text
         main(["capacity", "--from", str(kept)])
 
 
-def test_more_days_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["capacity", "--table", "orders", "--days", "64"])
-    assert "keeps five-minute datapoints no longer" in capsys.readouterr().err
-
-
 def test_the_prices_have_their_date_and_region() -> None:
     assert datetime.fromisoformat(PRICES["as_of"]) < datetime.now()  # noqa: DTZ005  a day has no zone
     assert PRICES["region"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -62,3 +63,47 @@ def test_every_error_is_printed_as_one_sentence(
     told = ended.value.code if isinstance(ended.value.code, str) else capsys.readouterr().err
     assert told.startswith(says)
     assert (ended.value.code == 2) is (code == 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("drift --all --sample 5", "not allowed with argument --all"),
+        ("drift --only accounts --all", "not allowed with argument --only"),
+        ("drift --local --table t", "not allowed with argument --local"),
+        ("drift --local --units-per-second 0", "--units-per-second"),
+        ("drift --local --units-per-second nan", "--units-per-second"),
+        ("failures redrive", "is required"),
+        ("failures redrive --since soon", "soon"),
+        ("failures redrive --all --since 3d", "not allowed with argument --all"),
+        ("failures redrive --all --per-second 0", "--per-second"),
+        ("restore", "Give order ids, or a time range"),
+        ("restore --from 2026-01-01", "Give order ids, or a time range"),
+        ("restore o1 --from 2026-01-01 --to 2026-01-02", "Give order ids, or a time range"),
+        ("restore --from 2026-01-02 --to 2026-01-02", "--from must be before --to"),
+        ("restore --from yesterday --to today", "--from"),
+        ("restore o1 --keep-days 0", "--keep-days"),
+        ("replay", "is required"),
+        ("replay --from-table", "--copies or --reactions."),
+        ("replay --from-table --copies --to-all", "sends no events"),
+        ("replay --from-table --reactions", "Choose the receivers"),
+        ("replay --from-event-archive --to-all", "--since WHEN"),
+        ("replay --from-event-archive --to x --since 1d", "replays to every rule"),
+        ("replay --from-event-archive --to-all --since soon", "is not a time"),
+        ("query A9 --arg product_id=mug --limit 0", "--limit"),
+        ("query A9 --arg product_id=mug --limit few", "--limit"),
+        ("query A9 --arg product_id=mug --all --cursor x", "not allowed with argument --all"),
+        ("capacity --table orders --days 64", "keeps five-minute datapoints no longer"),
+        ("hot-keys --table orders --hours 361", "keeps one-minute datapoints no longer"),
+        ("migrate up --to 7777", "There is no migration 7777."),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_the_reason(
+    command: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name in ("resolve_target", "resolve_table", "resolve_shop"):
+        monkeypatch.setattr(targets, name, MagicMock())
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err

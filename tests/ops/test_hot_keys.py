@@ -160,9 +160,3 @@ def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text
     kept.write_text(text)
     with pytest.raises(SystemExit, match="was not written by --save"):
         main(["hot-keys", "--from", str(kept)])
-
-
-def test_more_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["hot-keys", "--table", "orders", "--hours", "361"])
-    assert "keeps one-minute datapoints no longer" in capsys.readouterr().err

@@ -229,12 +229,6 @@ def test_a_range_of_times_needs_the_fields_before_the_time(
     assert (spec.range, spec.is_time, spec.may) == ("at", True, ("event", "at", "change_id"))
 
 
-def test_a_range_takes_its_first_in_and_leaves_its_last_out(table: Table, run: Run) -> None:
-    reviews(table, 5)
-    range_of = ("--from", moment(1), "--to", moment(3), "--fields", "customer_id")
-    assert column(run("A9", "--arg", "product_id=mug", *range_of), "customer_id") == ["c2", "c1"]
-
-
 @pytest.mark.parametrize("begin", ["2026-11-21T09:31:00Z", "2026-11-21T10:31+01:00", "2026-11-21 09:31"])
 def test_a_time_may_be_written_in_several_ways(begin: str, table: Table, run: Run) -> None:
     reviews(table, 2)
@@ -255,14 +249,6 @@ def test_a_range_of_numbers_is_padded_as_the_key_is(table: Table, run: Run) -> N
 def test_the_path_of_a_category_may_lack_its_last_slash(run: Run, pattern: str) -> None:
     with_slash, without = (run(*f"{pattern}={path} --arg catalog=main".split()) for path in ("/kitchen/", "/kitchen"))
     assert with_slash == without
-
-
-def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
-    for part in (0, 1):
-        put(table, t.REDEMPTION_POOL, replace(SAMPLES[t.REDEMPTION_POOL], code="SPRING", part=part))
-    lines = run("C4", "--arg", "code=SPRING", "--arg", "part=1")
-    assert "   :low                    'REDEMPTIONS#001'" in lines
-    assert lines[-2] == "1 read, 1 shown"
 
 
 # the queried table ----------------------------------------------------------------------------------------------------
@@ -314,76 +300,29 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
         ("A9 --arg product=1", "A9 has no argument product; its arguments: product_id [written_at] [customer_id]"),
         ("A9 --arg product_id", "--arg must have the form name=value, not product_id"),
         ("A9 --arg product_id=1 --arg product_id=2", "--arg product_id is given twice"),
-        (
-            "A9 --arg product_id=mug --arg customer_id=ann",
-            "A9 accepts --arg customer_id=… only together with --arg written_at=…",
-        ),
+        ("A9 --arg product_id=mug --arg customer_id=ann", "A9 accepts --arg customer_id=… only together with --arg"),
         ("A9 --arg product_id=mug --from 2026-11-22 --to 2026-11-21", "--from must be before --to"),
         ("A27b --arg account_id=a1 --from 9 --to 9", "--from must be before --to"),
         ("A8 --arg catalog=main --arg path=kitchen", "path must start with a slash, such as /kitchen/"),
         ("A11 --arg product_id=mug --arg part=first", "part must be a whole number, not first"),
         ("A27b --arg account_id=a1 --from first", "version must be a whole number, not first"),
+        ("A12 --arg order_id=", "order_id must not be empty, too long, or contain "),
+        ("A12b --arg order_id=o1#PAYMENT", "order_id must not be empty, too long, or contain "),
         ("A12 --arg order_id=o1 --from 2026-11-21", "A12 returns one item, so it does not accept --from"),
         ("A12 --arg order_id=o1 --limit 3", "A12 returns one item, so it does not accept --limit"),
         ("A12 --arg order_id=o1 --all", "A12 returns one item, so it does not accept --all"),
-        (
-            "A3 --arg customer_id=ann --from 2026-11-21",
-            "A3 does not accept a range: customer page: profile, settings and newest orders",
-        ),
+        ("A3 --arg customer_id=ann --from 2026-11-21", "A3 does not accept a range: customer page: profile, settings"),
         ("A12b --arg order_id=o1 --to 2026-11-21", "A12b does not accept a range: order with all its items"),
-        (
-            "A9 --arg product_id=mug --from yesterday",
-            "yesterday is not a time; write 2026-11-21 or 2026-11-21T09:30:00Z",
-        ),
-        (
-            "A9 --arg product_id=mug --to 0001-01-01T00:00:00+14:00",
-            "0001-01-01T00:00:00+14:00 is not a time; write 2026-11-21 or 2026-11-21T09:30:00Z",
-        ),
-        (
-            "A14 --arg customer_id=ann --arg placed_at=2026 --from \ud800",
-            "from contains a character that no key can contain",
-        ),
-        (
-            "A9 --arg product_id=mug --cursor REVIEW#\0",
-            "the cursor does not belong to this query: reviews of a product, newest first",
-        ),
-        (
-            "A9 --arg product_id=mug --cursor RATING",
-            "the cursor does not belong to this query: reviews of a product, newest first",
-        ),
+        ("A9 --arg product_id=mug --from yesterday", "yesterday is not a time; write 2026-11-21 or"),
+        ("A9 --arg product_id=mug --to 0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00+14:00 is not a time; write"),
+        ("A14 --arg customer_id=ann --arg placed_at=2026 --from \ud800", "from contains a character that no key can"),
+        ("A9 --arg product_id=mug --cursor REVIEW#\0", "the cursor does not belong to this query: reviews of a"),
+        ("A9 --arg product_id=mug --cursor RATING", "the cursor does not belong to this query: reviews of a product"),
         ("A12b --arg order_id=o1 --cursor=", "the cursor does not belong to this query: order with all its items"),
-        (
-            "A10 --arg customer_id=ann --where stars=1",
-            "the items of A10 have no field stars; their fields: customer_id, product_id, created_at, version",
-        ),
-        (
-            "A10 --arg customer_id=ann --fields stars",
-            "the items of A10 have no field stars; their fields: customer_id, product_id, created_at, version",
-        ),
-        (
-            "A15 --arg order_id=o1 --fields total",
-            "the items of A15 have no field total; their fields: order_id, customer_id, placed_at",
-        ),
+        ("A10 --arg customer_id=ann --where stars=1", "the items of A10 have no field stars; their fields:"),
+        ("A10 --arg customer_id=ann --fields stars", "the items of A10 have no field stars; their fields: customer_id"),
+        ("A15 --arg order_id=o1 --fields total", "the items of A15 have no field total; their fields: order_id"),
     ],
 )  # fmt: skip
 def test_an_invalid_query_is_reported_in_one_sentence(arguments: str, told: str, refused: Callable[..., str]) -> None:
-    assert refused(*arguments.split()) == told
-
-
-@pytest.mark.parametrize("value", ["", "o1#PAYMENT", "o\n1"])
-@pytest.mark.parametrize("pattern", ["A12", "A12b", "A12c"])
-def test_a_value_that_no_key_can_contain_is_reported_in_one_sentence(
-    pattern: str, value: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
-    assert refused(pattern, "--arg", f"order_id={value}").startswith(
-        "order_id must not be empty, too long, or contain "
-    )
-
-
-@pytest.mark.parametrize("options", [["--limit", "0"], ["--limit", "few"], ["--all", "--cursor", "x"]])
-def test_an_option_that_makes_no_sense_ends_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["query", "A9", "--arg", "product_id=mug", *options])
-    assert ended.value.code == 2
-    assert "error:" in capsys.readouterr().err
+    assert refused(*arguments.split()).startswith(told)
