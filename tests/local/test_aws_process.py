@@ -81,65 +81,52 @@ def continuing_worker(event, context):
 """
 
 
+def resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
 def function(handler: str) -> dict[str, Any]:
     environment: dict[str, Any] = {"BUS": {"Ref": "Bus"}, "BUCKET": {"Ref": "Bucket"}, "SENDER": "shop@example.com"}
-    environment["BANK_URL"] = "https://bank.example"
-    properties = {
-        "Runtime": "python3.13",
-        "Handler": f"functions.{handler}",
-        "Role": "arn:aws:iam::000000000000:role/any",
-        "Code": {"S3Bucket": {"Fn::Sub": "cdk-assets-${AWS::AccountId}"}, "S3Key": "bundle-for-aws.zip"},
-        "Environment": {"Variables": environment},
-        "Timeout": 10,
-    }
-    return {"Type": "AWS::Lambda::Function", "Properties": properties}
+    return resource(
+        "Lambda::Function",
+        Runtime="python3.13",
+        Handler=f"functions.{handler}",
+        Role="arn:aws:iam::000000000000:role/any",
+        Code={"S3Bucket": {"Fn::Sub": "cdk-assets-${AWS::AccountId}"}, "S3Key": "bundle-for-aws.zip"},
+        Environment={"Variables": environment | {"BANK_URL": "https://bank.example"}},
+        Timeout=10,
+    )
 
 
 def http_api() -> dict[str, Any]:
-    api = {"Ref": "Http"}
-    issuer = "https://cognito-idp.${AWS::Region}.amazonaws.com/${Pool}"
+    def part(kind: str, **properties: Any) -> dict[str, Any]:
+        return resource(f"ApiGatewayV2::{kind}", ApiId={"Ref": "Http"}, **properties)
+
+    cors = {"AllowOrigins": ["https://shop.example"], "AllowMethods": ["*"]}
+    issuer = {"Fn::Sub": "https://cognito-idp.${AWS::Region}.amazonaws.com/${Pool}"}
     return {
-        "Http": {
-            "Type": "AWS::ApiGatewayV2::Api",
-            "Properties": {
-                "Name": "shop",
-                "ProtocolType": "HTTP",
-                "CorsConfiguration": {"AllowOrigins": ["https://shop.example"], "AllowMethods": ["*"]},
-            },
-        },
-        "Stage": {
-            "Type": "AWS::ApiGatewayV2::Stage",
-            "Properties": {"ApiId": api, "StageName": "$default", "AutoDeploy": True},
-        },
-        "Authorizer": {
-            "Type": "AWS::ApiGatewayV2::Authorizer",
-            "Properties": {
-                "ApiId": api,
-                "Name": "users",
-                "AuthorizerType": "JWT",
-                "IdentitySource": ["$request.header.Authorization"],
-                "JwtConfiguration": {"Audience": [{"Ref": "AppClient"}], "Issuer": {"Fn::Sub": issuer}},
-            },
-        },
-        "Integration": {
-            "Type": "AWS::ApiGatewayV2::Integration",
-            "Properties": {
-                "ApiId": api,
-                "IntegrationType": "AWS_PROXY",
-                "IntegrationUri": {"Fn::GetAtt": ["Api", "Arn"]},
-                "PayloadFormatVersion": "2.0",
-            },
-        },
-        "Route": {
-            "Type": "AWS::ApiGatewayV2::Route",
-            "Properties": {
-                "ApiId": api,
-                "RouteKey": "ANY /{proxy+}",
-                "AuthorizationType": "JWT",
-                "AuthorizerId": {"Ref": "Authorizer"},
-                "Target": {"Fn::Join": ["", ["integrations/", {"Ref": "Integration"}]]},
-            },
-        },
+        "Http": resource("ApiGatewayV2::Api", Name="shop", ProtocolType="HTTP", CorsConfiguration=cors),
+        "Stage": part("Stage", StageName="$default", AutoDeploy=True),
+        "Authorizer": part(
+            "Authorizer",
+            Name="users",
+            AuthorizerType="JWT",
+            IdentitySource=["$request.header.Authorization"],
+            JwtConfiguration={"Audience": [{"Ref": "AppClient"}], "Issuer": issuer},
+        ),
+        "Integration": part(
+            "Integration",
+            IntegrationType="AWS_PROXY",
+            IntegrationUri={"Fn::GetAtt": ["Api", "Arn"]},
+            PayloadFormatVersion="2.0",
+        ),
+        "Route": part(
+            "Route",
+            RouteKey="ANY /{proxy+}",
+            AuthorizationType="JWT",
+            AuthorizerId={"Ref": "Authorizer"},
+            Target={"Fn::Join": ["", ["integrations/", {"Ref": "Integration"}]]},
+        ),
     }
 
 
@@ -147,44 +134,31 @@ def template() -> dict[str, Any]:
     """A stack with one resource of each kind, and with resources that the local AWS ignores."""
     queue_arn = {"Fn::GetAtt": ["Queue", "Arn"]}
     metric = {"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "x"}, "Period": 60, "Stat": "Sum"}}
+    metrics = [{"Id": "a", **metric}, {"Id": "b", "Expression": "a * 2"}]
     alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
     mapping = {"EventSourceArn": queue_arn, "FunctionName": {"Ref": "Worker"}, "BatchSize": 10}
     rule = {"EventBusName": {"Ref": "Bus"}, "EventPattern": {"detail-type": ["OrderPaid"]}}
     version = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": deploy.BOOTSTRAP_PARAMETER}
-    pattern = {"account": [{"Ref": "AWS::AccountId"}]}
+    archive = {"EventPattern": {"account": [{"Ref": "AWS::AccountId"}]}, "RetentionDays": 30}
     resources = {
-        "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}},
-        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"VersioningConfiguration": {"Status": "Enabled"}}},
-        "Pepper": {"Type": "AWS::SecretsManager::Secret", "Properties": {"GenerateSecretString": {}}},
-        "Bus": {"Type": "AWS::Events::EventBus", "Properties": {"Name": "shop"}},
-        "Archive": {
-            "Type": "AWS::Events::Archive",
-            "Properties": {
-                "SourceArn": {"Fn::GetAtt": ["Bus", "Arn"]},
-                "EventPattern": pattern,
-                "RetentionDays": 30,
-            },
-        },
-        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 60}},
+        "Key": resource("KMS::Key", KeyPolicy={"Version": "2012-10-17", "Statement": []}),
+        "Bucket": resource("S3::Bucket", VersioningConfiguration={"Status": "Enabled"}),
+        "Pepper": resource("SecretsManager::Secret", GenerateSecretString={}),
+        "Bus": resource("Events::EventBus", Name="shop"),
+        "Archive": resource("Events::Archive", SourceArn={"Fn::GetAtt": ["Bus", "Arn"]}, **archive),
+        "Queue": resource("SQS::Queue", VisibilityTimeout=60),
         "Rule": {
-            "Type": "AWS::Events::Rule",
-            "Properties": rule | {"Targets": [{"Id": "queue", "Arn": queue_arn}]},
+            **resource("Events::Rule", **rule, Targets=[{"Id": "queue", "Arn": queue_arn}]),
             "DependsOn": ["Archive", "Queue"],
         },
-        "Pool": {"Type": "AWS::Cognito::UserPool", "Properties": {"UsernameAttributes": ["email"]}},
-        "AppClient": {"Type": "AWS::Cognito::UserPoolClient", "Properties": {"UserPoolId": {"Ref": "Pool"}}},
-        "Staff": {
-            "Type": "AWS::Cognito::UserPoolGroup",
-            "Properties": {"UserPoolId": {"Ref": "Pool"}, "GroupName": "staff"},
-        },
+        "Pool": resource("Cognito::UserPool", UsernameAttributes=["email"]),
+        "AppClient": resource("Cognito::UserPoolClient", UserPoolId={"Ref": "Pool"}),
+        "Staff": resource("Cognito::UserPoolGroup", UserPoolId={"Ref": "Pool"}, GroupName="staff"),
         "Api": function("handler.api"),
         "Worker": function("handler.worker"),
-        "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
-        "Alarm": {
-            "Type": "AWS::CloudWatch::Alarm",
-            "Properties": alarm | {"Metrics": [{"Id": "a", **metric}, {"Id": "b", "Expression": "a * 2"}]},
-        },
-        "Backup": {"Type": "AWS::Backup::BackupSelection", "Properties": {"BackupPlanId": "daily"}},
+        "Mapping": resource("Lambda::EventSourceMapping", **mapping),
+        "Alarm": resource("CloudWatch::Alarm", **alarm, Metrics=metrics),
+        "Backup": resource("Backup::BackupSelection", BackupPlanId="daily"),
         **http_api(),
     }
     outputs = {"Issuer": {"Value": {"Fn::GetAtt": ["Pool", "ProviderURL"]}}, "Queue": {"Value": {"Ref": "Queue"}}}
@@ -588,9 +562,9 @@ def test_a_function_that_continues_through_its_queue_is_stopped_after_16_invocat
     mapping = {"EventSourceArn": {"Fn::GetAtt": ["Chain", "Arn"]}, "FunctionName": {"Ref": "Continuing"}}
     looping["Resources"] |= {
         "Dead": {"Type": "AWS::SQS::Queue"},
-        "Chain": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 5, "RedrivePolicy": redrive}},
+        "Chain": resource("SQS::Queue", VisibilityTimeout=5, RedrivePolicy=redrive),
         "Continuing": worker,
-        "ChainMapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+        "ChainMapping": resource("Lambda::EventSourceMapping", **mapping),
     }
     stack = deploy.deploy(shop.aws, STACK_NAME, looping, shop.source)
     sqs = boto3.client("sqs", **shop.aws.client_options)

@@ -19,33 +19,19 @@ from local.world import expiry, processes
 from local.world.dynamodb_engine import Engine, EngineNotInstalled, TableDiffers
 
 KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
-PLAIN = {
-    "KeySchema": KEYS,
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
+DEFINED = [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")]
+PLAIN = {"KeySchema": KEYS, "AttributeDefinitions": DEFINED[:2]}
+INDEX = {
+    "IndexName": "GSI1",
+    "KeySchema": [{"AttributeName": "GSI1PK", "KeyType": "HASH"}, {"AttributeName": "GSI1SK", "KeyType": "RANGE"}],
+    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["total", "status"]},
 }
 GLOBAL_TABLE: dict[str, Any] = {  # the properties as in a synthesized template
-    "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")
-    ],
+    "AttributeDefinitions": DEFINED,
     "BillingMode": "PAY_PER_REQUEST",
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "GSI1",
-            "KeySchema": [
-                {"AttributeName": "GSI1PK", "KeyType": "HASH"},
-                {"AttributeName": "GSI1SK", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["total", "status"]},
-        }
-    ],
+    "GlobalSecondaryIndexes": [INDEX],
     "KeySchema": KEYS,
-    "Replicas": [
-        {
-            "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-            "Region": "eu-central-1",
-            "SSESpecification": {"KMSMasterKeyId": {"Fn::GetAtt": ["Key", "Arn"]}},
-        }
-    ],
+    "Replicas": [{"Region": "eu-central-1", "SSESpecification": {"KMSMasterKeyId": {"Fn::GetAtt": ["Key", "Arn"]}}}],
     "SSESpecification": {"SSEEnabled": True, "SSEType": "KMS"},
     "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
     "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},

@@ -22,84 +22,54 @@ from ops.attribute_types import attribute_types
 from ops.commands.model import build_data_model
 from tests.docs.json_schema import schema_violations
 
+TEXT: dict[str, Any] = {"type": "string"}
+
+
+def having(*required: str, **properties: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object with these properties. `required`: the names that it must have."""
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+def listing(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
 # The schema of NoSQL Workbench's exports and of AWS's sample models. A table without facets has TableData.
-NAMED: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "AttributeName": {"type": "string"},
-        "AttributeType": {"enum": ["S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"]},
-    },
-    "required": ["AttributeName", "AttributeType"],
+TYPES = ["S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"]
+NAMED = having("AttributeName", "AttributeType", AttributeName=TEXT, AttributeType={"enum": TYPES})
+KEY = having("PartitionKey", PartitionKey=NAMED, SortKey=NAMED)
+ACCESS = having("MySql", MySql={"type": "object"})
+ALIAS = having("PartitionKeyAlias", "SortKeyAlias", PartitionKeyAlias=TEXT, SortKeyAlias=TEXT)
+FACET = having(
+    *("FacetName", "KeyAttributeAlias", "NonKeyAttributes"),
+    FacetName=TEXT,
+    KeyAttributeAlias=ALIAS,
+    TableData=listing({"type": "object", "additionalProperties": {"type": "object"}}),
+    NonKeyAttributes=listing(TEXT),
+    DataAccess=ACCESS,
+)
+PROJECTION_TYPES = {"enum": ["ALL", "KEYS_ONLY", "INCLUDE"]}
+PROJECTION = having("ProjectionType", ProjectionType=PROJECTION_TYPES, NonKeyAttributes=listing(TEXT))
+INDEX_PROPERTIES = {"IndexName": TEXT, "KeyAttributes": KEY, "Projection": PROJECTION}
+TABLE = having(
+    *("TableName", "KeyAttributes", "NonKeyAttributes", "DataAccess"),
+    TableName=TEXT,
+    KeyAttributes=KEY,
+    NonKeyAttributes=listing(NAMED),
+    TableFacets=listing(FACET),
+    GlobalSecondaryIndexes=listing(having(*INDEX_PROPERTIES, **INDEX_PROPERTIES)),
+    DataAccess=ACCESS,
+    BillingMode={"enum": ["PAY_PER_REQUEST", "PROVISIONED"]},
+)
+METADATA = dict.fromkeys(("Author", "DateCreated", "DateLastModified", "Description"), TEXT) | {
+    "Version": {"const": "3.0"}
 }
-KEY: dict[str, Any] = {
-    "type": "object",
-    "properties": {"PartitionKey": NAMED, "SortKey": NAMED},
-    "required": ["PartitionKey"],
+MODEL = {
+    "ModelName": TEXT,
+    "ModelMetadata": having(*METADATA, **METADATA, AWSService={"const": "Amazon DynamoDB"}),
+    "DataModel": listing(TABLE),
 }
-TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-ITEMS: dict[str, Any] = {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "object"}}}
-ACCESS: dict[str, Any] = {"type": "object", "properties": {"MySql": {"type": "object"}}, "required": ["MySql"]}
-FACET: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "FacetName": {"type": "string"},
-        "KeyAttributeAlias": {
-            "type": "object",
-            "properties": {"PartitionKeyAlias": {"type": "string"}, "SortKeyAlias": {"type": "string"}},
-            "required": ["PartitionKeyAlias", "SortKeyAlias"],
-        },
-        "TableData": ITEMS,
-        "NonKeyAttributes": TEXTS,
-        "DataAccess": ACCESS,
-    },
-    "required": ["FacetName", "KeyAttributeAlias", "NonKeyAttributes"],
-}
-INDEX: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "IndexName": {"type": "string"},
-        "KeyAttributes": KEY,
-        "Projection": {
-            "type": "object",
-            "properties": {
-                "ProjectionType": {"enum": ["ALL", "KEYS_ONLY", "INCLUDE"]},
-                "NonKeyAttributes": TEXTS,
-            },
-            "required": ["ProjectionType"],
-        },
-    },
-    "required": ["IndexName", "KeyAttributes", "Projection"],
-}
-TABLE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "TableName": {"type": "string"},
-        "KeyAttributes": KEY,
-        "NonKeyAttributes": {"type": "array", "items": NAMED},
-        "TableFacets": {"type": "array", "items": FACET},
-        "GlobalSecondaryIndexes": {"type": "array", "items": INDEX},
-        "DataAccess": ACCESS,
-        "BillingMode": {"enum": ["PAY_PER_REQUEST", "PROVISIONED"]},
-    },
-    "required": ["TableName", "KeyAttributes", "NonKeyAttributes", "DataAccess"],
-}
-WORKBENCH: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "ModelName": {"type": "string"},
-        "ModelMetadata": {
-            "type": "object",
-            "properties": {
-                **{name: {"type": "string"} for name in ("Author", "DateCreated", "DateLastModified", "Description")},
-                "AWSService": {"const": "Amazon DynamoDB"},
-                "Version": {"const": "3.0"},
-            },
-            "required": ["Author", "DateCreated", "DateLastModified", "Description", "Version"],
-        },
-        "DataModel": {"type": "array", "items": TABLE},
-    },
-    "required": ["ModelName", "ModelMetadata", "DataModel"],
-}
+WORKBENCH = having(*MODEL, **MODEL)
 ENTITY = re.compile(r'^    (\w+)\["\w+ \((\w+)\)"\] {\n(.*?)^    }$', re.DOTALL | re.MULTILINE)
 
 

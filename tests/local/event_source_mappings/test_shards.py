@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from local.event_source_mappings import FailureDelivered, Invoke, MappingAssumptions
+from local.event_source_mappings import EventSourceMapping, FailureDelivered, Invoke, MappingAssumptions
 from tests.local.event_source_mappings.stream import (
     BUCKET,
     ERROR,
@@ -36,6 +36,19 @@ def items_in_two_lanes(salt: str = "") -> tuple[str, str]:
         if len(stream.due_actions(START)) == 2:
             return "a", f"item-{other}"
     raise AssertionError
+
+
+def after_failures(*failed: int, stalls: bool) -> EventSourceMapping:
+    """Return a mapping with two lanes, after the failures of these records. The second lane has more records."""
+    a, b = items_in_two_lanes()
+    stream = new_mapping(parallelization_factor=2, switches=MappingAssumptions(failing_lane_stalls_shard=stalls))
+    feed_records(stream, 1, item=a)
+    feed_records(stream, 2, item=b)
+    for action in stream.due_actions(START):
+        stream.report_outcome(action, ERROR if sequence_numbers_of(action)[0] in failed else SUCCESS, START)
+    if 2 not in failed:
+        feed_records(stream, 3, item=b)
+    return stream
 
 
 # Lanes (the parallel sequences into which Lambda splits the records of a shard)
@@ -84,24 +97,12 @@ def test_an_item_is_the_same_in_any_order_of_its_key_attributes() -> None:
 
 
 def test_a_failing_lane_leaves_the_others_alone() -> None:
-    a, b = items_in_two_lanes()
-    stream = new_mapping(parallelization_factor=2)
-    feed_records(stream, 1, item=a)
-    feed_records(stream, 2, item=b)
-    for action in stream.due_actions(START):
-        stream.report_outcome(action, ERROR if sequence_numbers_of(action) == [1] else SUCCESS, START)
-    feed_records(stream, 3, item=b)
+    stream = after_failures(1, stalls=False)
     assert invoked([*stream.due_actions(START)]) == [[3]]
 
 
 def test_a_switch_lets_a_failing_lane_stall_its_shard() -> None:
-    a, b = items_in_two_lanes()
-    stream = new_mapping(parallelization_factor=2, switches=MappingAssumptions(failing_lane_stalls_shard=True))
-    feed_records(stream, 1, item=a)
-    feed_records(stream, 2, item=b)
-    for action in stream.due_actions(START):
-        stream.report_outcome(action, ERROR if sequence_numbers_of(action) == [1] else SUCCESS, START)
-    feed_records(stream, 3, item=b)
+    stream = after_failures(1, stalls=True)
     assert stream.due_actions(START) == []
     at = stream.next_action_at(START)
     assert at is not None
@@ -114,12 +115,7 @@ def test_a_switch_lets_a_failing_lane_stall_its_shard() -> None:
 
 
 def test_two_lanes_that_fail_at_once_do_not_stall_each_other_for_ever() -> None:
-    a, b = items_in_two_lanes()
-    stream = new_mapping(parallelization_factor=2, switches=MappingAssumptions(failing_lane_stalls_shard=True))
-    feed_records(stream, 1, item=a)
-    feed_records(stream, 2, item=b)
-    for action in stream.due_actions(START):
-        stream.report_outcome(action, ERROR, START)
+    stream = after_failures(1, 2, stalls=True)
     assert sorted(invoked([*stream.due_actions(START + 60)])) == [[1], [2]]
 
 
