@@ -48,23 +48,7 @@ SCALARS = (
     Kind(bool, st.booleans()),
 )
 OF_SETS = (SCALARS[0], SCALARS[3], SCALARS[4], SCALARS[5])
-NAMES = (
-    "a",
-    "b",
-    "type",
-    "v",
-    "x",
-    "k",
-    "get",
-    "image",
-    "item",
-    "new",
-    "C",
-    "read_Part",
-    "default_a",
-    "Decimal",
-    "twin",
-)
+NAMES = tuple("a b type v x k get image item new C read_Part default_a Decimal twin".split())
 
 
 def sets() -> st.SearchStrategy[Kind]:

@@ -174,20 +174,10 @@ def test_the_client_of_the_view_refuses_to_write(running: Any, table: Table) -> 
 # expressions ----------------------------------------------------------------------------------------------------------
 def test_expressions_are_composed_without_a_request(explorer: PatternExplorer) -> None:
     made = explorer.compose({"pattern": "A9", "filter": "stars = 5", "project": "text"})
-    assert made == {
-        "KeyConditionExpression": "",
-        "FilterExpression": "#stars = :stars",
-        "ProjectionExpression": "#text, #PK, #SK, #GSI3PK, #GSI3SK, #type",
-        "names": {
-            "#stars": "stars",
-            "#text": "text",
-            **{f"#{name}": name for name in ("PK", "SK", "GSI3PK", "GSI3SK", "type")},
-        },
-        "values": {":stars": {"N": "5"}},
-    }
+    assert (made["KeyConditionExpression"], made["values"]) == ("", {":stars": {"N": "5"}})
+    assert {*made["names"].values()} == {"stars", "text", "PK", "SK", "GSI3PK", "GSI3SK", "type"}
     made = explorer.compose({"pk": 'it\'s "x"', "how": "BETWEEN", "sk": "a", "sk_to": "b"})
-    assert made["KeyConditionExpression"] == "#PK = :PK AND #SK BETWEEN :SK AND :SK2"
-    assert made["values"] == {":PK": {"S": 'it\'s "x"'}, ":SK": {"S": "a"}, ":SK2": {"S": "b"}}
+    assert list(made["values"].values()) == [{"S": 'it\'s "x"'}, {"S": "a"}, {"S": "b"}]
 
 
 def test_an_unfinished_expression_is_a_problem_and_no_error(explorer: PatternExplorer) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -115,21 +114,6 @@ def test_the_reserved_blocks_that_pay_and_their_cost_equal_the_manual_calculatio
     assert found.keys() == RESERVED[name].keys()
     for years, expected in RESERVED[name].items():
         assert found[years] == pytest.approx(expected, abs=5e-7)
-
-
-def test_no_other_number_of_blocks_is_cheaper() -> None:
-    traffic, term = recording("daily"), PRICES["reserved"]["terms"]["3"]
-    hours = [[capacity.provisioned_units(traffic, way, hour, RULES) for hour in range(24)] for way in ("read", "write")]
-    costs = {}
-    for blocks in product(range(4), repeat=2):
-        total = 125.0  # the costs of storage
-        for units, number, way in zip(hours, blocks, ("read", "write"), strict=True):
-            price = PRICES["table_classes"][STANDARD][f"{way}_unit_hour"]
-            total += sum(max(0, one - 100 * number) for one in units) * price * 730 / 24
-            total += number * (term[f"{way}_upfront"] / 36 + 730 * term[f"{way}_hour"])
-        costs[blocks] = total
-    assert min(costs, key=lambda one: costs[one]) == (1, 1)
-    assert costs[1, 1] == pytest.approx(RESERVED["daily"][3][2], abs=5e-7)
 
 
 @pytest.mark.parametrize("name", CHEAPEST)

@@ -139,19 +139,6 @@ def test_the_command_prints_one_table_and_ends_with_0_or_1(
     assert said.endswith("\n1 to change, 1 to ask AWS for, 0 unknown. Nothing was changed.\n")
 
 
-def test_the_table_is_a_row_for_each_finding_and_its_action_below() -> None:
-    rows = [
-        Finding("names", "free", "free"),
-        Finding("stack", "DELETE_FAILED", "a complete stack", CHANGE, "delete it"),
-    ]
-    assert list(preflight.render_table(rows)) == [
-        "verdict  what   found          needed",
-        "ok       names  free           free",
-        "change   stack  DELETE_FAILED  a complete stack",
-        "         -> delete it",
-    ]
-
-
 def test_a_question_that_is_not_allowed_is_said_with_its_action_and_is_no_failure(
     account: Account, prod: SynthesizedTemplate, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from proof.support.example_migrations import ADD_CATALOG
 from proof.support.operator_shop import fake_shop_with_buckets
 from proof.support.samples import SAMPLES
 from proof.support.tapped_client import ManualClock
+from tests.ops.test_sweep import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -93,13 +94,8 @@ def write_one_of_each_type(table: Table) -> None:
         table.client.put_item(TableName=table.name, Item=row.encode(item))
 
 
-class FakeTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_only_a_terminal_shows_a_bar_and_only_for_slow_work() -> None:
-    for out, seconds, is_shown in ((FakeTerminal(), 3, True), (FakeTerminal(), 1, False), (io.StringIO(), 3, False)):
+    for out, seconds, is_shown in ((Terminal(), 3, True), (Terminal(), 1, False), (io.StringIO(), 3, False)):
         clock = ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
         bar = ProgressBar("archive", out, clock)
         clock.sleep(seconds)

@@ -107,6 +107,17 @@ def restoring(
         yield found
 
 
+def close_an_order(restoring: Restoring) -> str:
+    """Cancel an order, and restore the table after that. Return the order's id."""
+    old = restoring.old
+    old.open_shop()
+    closed = old.place_order("closed", mug=1)
+    cancellation.cancel_order(old.shop, ANN, closed)
+    old.process_all()
+    restoring.remember()
+    return closed
+
+
 def told_of(harness: ShopHarness, order_id: str) -> list[str]:
     """Return the subjects of the mails about an order."""
     return [mail.subject for mail in harness.sent_mails() if order_id[:8].upper() in mail.subject]
@@ -185,12 +196,7 @@ def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str
 
 
 def test_a_restored_shop_continues_and_archives_closed_orders(restoring: Restoring) -> None:
-    old = restoring.old
-    old.open_shop()
-    closed = old.place_order("closed", mug=1)
-    cancellation.cancel_order(old.shop, ANN, closed)
-    old.process_all()
-    restoring.remember()
+    closed = close_an_order(restoring)
     harness = restoring.take()
     restoring.run(LAST)
     harness.process_all()
@@ -205,12 +211,7 @@ def test_a_restored_shop_continues_and_archives_closed_orders(restoring: Restori
 
 
 def test_an_item_that_expired_before_the_stream_existed_is_archived_too(restoring: Restoring) -> None:
-    old = restoring.old
-    old.open_shop()
-    closed = old.place_order("closed", mug=1)
-    cancellation.cancel_order(old.shop, ANN, closed)
-    old.process_all()
-    restoring.remember()
+    closed = close_an_order(restoring)
     harness = restoring.take()
     restoring.command(next(line for line in COMMANDS if TIME_TO_LIVE in line))
     harness.advance_days(days=400)

@@ -171,21 +171,17 @@ def test_only_the_sweep_scans_the_table() -> None:
 
 
 # rewrites of items ----------------------------------------------------------------------------------------------------
-def test_only_changed_attributes_are_written_and_only_if_the_item_is_unchanged(shelf: Table, wire: WireTap) -> None:
+def test_only_changed_attributes_are_written(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.clear()
     after_ = {**{name: value for name, value in before.items() if name != "category"}, "weight": {"N": "3"}}
     rewrite_item(shelf, before, after_)
     (request,) = wire.requests
-    assert request.body["UpdateExpression"] == "SET #2 = :shall2 REMOVE #1"
-    assert request.body["ConditionExpression"] == (
-        "attribute_exists(PK) AND #0 = :was0 AND #1 = :was1 AND attribute_not_exists(#2)"
-    )
-    assert request.body["ExpressionAttributeNames"] == {"#0": "version", "#1": "category", "#2": "weight"}
+    assert {*request.body["ExpressionAttributeNames"].values()} == {"version", "category", "weight"}
     assert there(shelf, "p00") == after_
 
 
-@pytest.mark.parametrize("meanwhile", ["version", "price", "gone"])
+@pytest.mark.parametrize("meanwhile", ["version", "price", "weight", "gone"])
 def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -> None:
     before = there(shelf, "p00")
     now = {**before, meanwhile: {"N": "7"}}
@@ -194,7 +190,7 @@ def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -
     else:
         shelf.client.put_item(TableName=shelf.name, Item=now)
     with pytest.raises(WriteConflict):
-        rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
+        rewrite_item(shelf, before, {**before, "price": {"N": "2000"}, "weight": {"N": "3"}})
     assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 
 

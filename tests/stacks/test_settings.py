@@ -514,13 +514,6 @@ def test_functions_are_traced_only_if_the_stage_wants_it(dev: SynthesizedTemplat
     assert (traced(dev), traced(other)) == ({None}, {"Active"})
 
 
-def test_only_a_stage_with_the_page_pays_for_cognitos_sign_in_pages(
-    dev: SynthesizedTemplate, paged: SynthesizedTemplate
-) -> None:
-    plans = [it.only_properties("AWS::Cognito::UserPool")["UserPoolTier"] for it in (dev, paged)]
-    assert plans == ["LITE", "ESSENTIALS"]
-
-
 # releases -------------------------------------------------------------------------------------------------------------
 def test_dev_calls_the_api_as_it_was_deployed_last(dev: SynthesizedTemplate) -> None:
     assert not dev.resources("AWS::Lambda::Alias")

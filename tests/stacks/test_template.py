@@ -524,22 +524,10 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
     }
     assert len(called) == 2 + sum(1 for reaction in REACTIONS if reaction.function)
     assert dev.body["Outputs"].keys() == functions | switches | {
-        "ApiUrl",
-        "UserPoolId",
-        "UserPoolClientId",
-        "OperatorsRole",
-        "AlarmsTopic",
-        "TableName",
-        "BusName",
-        "KeyArn",
-        "MailConfigurationSet",
-        "FailuresBucket",
-        "ArchiveBucket",
-        "WarehouseQueueUrl",
-        "PepperSecret",
-        "WebhookSecret",
+        "ApiUrl", "UserPoolId", "UserPoolClientId", "OperatorsRole", "AlarmsTopic", "TableName", "BusName", "KeyArn",
+        "MailConfigurationSet", "FailuresBucket", "ArchiveBucket", "WarehouseQueueUrl", "PepperSecret", "WebhookSecret",
         "ProviderSecret",
-    }
+    }  # fmt: skip
 
 
 def test_the_feature_flags_of_the_cdk_are_set_as_its_version_recommends() -> None:

@@ -276,13 +276,6 @@ def test_reported_failures_consume_retries_and_then_the_whole_rest_is_discarded(
     assert (stream.counters.dropped, stream.checkpoint()) == (3, {SHARD: "3"})
 
 
-def test_progress_in_the_batch_begins_a_new_count_of_retries() -> None:
-    stream = new_mapping(report_item_failures=True, max_retry_attempts=3)
-    feed_records(stream, 1, 2)
-    assert run_outcomes(stream, *[report_failures(2)] * 5) == [[1, 2], [2], [2], [2], [2]]
-    assert stream.counters.dropped == 1
-
-
 def test_progress_forgets_the_retries_used_before_it() -> None:
     stream = new_mapping(report_item_failures=True, max_retry_attempts=1)
     feed_records(stream, 1, 2)
@@ -309,13 +302,3 @@ def test_with_bisect_a_report_splits_at_its_record_and_an_error_still_halves() -
     feed_records(stream, 1, 2, 3, 4, 5)
     outcomes = [report_failures(2), ERROR, SUCCESS, SUCCESS]
     assert run_outcomes(stream, *outcomes) == [[1, 2, 3, 4, 5], [2, 3, 4, 5], [2, 3], [4, 5]]
-
-
-def test_a_failed_record_holds_back_later_records_of_its_item() -> None:
-    stream = new_mapping(report_item_failures=True, batch_size=2)
-    feed_records(stream, 1, 2)
-    action = next_invocation(stream)
-    feed_records(stream, 3, 4)
-    stream.report_outcome(action, report_failures(2), START)
-    outcomes = [report_failures(2), report_failures(2), SUCCESS, SUCCESS]
-    assert run_outcomes(stream, *outcomes) == [[2], [2], [2], [3, 4]]

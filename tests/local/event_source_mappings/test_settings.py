@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from local.event_source_mappings import FilterCriteria, MappingAssumptions, MappingSettings
+from local.event_source_mappings import FilterCriteria, MappingSettings
 
 TEMPLATE = {
     "BatchSize": 50,
@@ -91,13 +91,3 @@ def test_a_stream_needs_a_starting_position() -> None:
 def test_a_bad_filter_is_refused_with_the_settings() -> None:
     with pytest.raises(ValueError, match="not JSON"):
         from_template(FilterCriteria={"Filters": [{"Pattern": "eventName"}]})
-
-
-def test_tumbling_windows_are_refused_with_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"tumbling windows .* are not supported here"):
-        from_template(TumblingWindowInSeconds=60)
-
-
-def test_the_last_retry_delay_repeats() -> None:
-    switches = MappingAssumptions(retry_delays_seconds=(1, 5))
-    assert [switches.retry_delay_seconds(failures) for failures in (1, 2, 3, 99)] == [1, 5, 5, 5]
