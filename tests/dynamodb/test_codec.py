@@ -48,7 +48,9 @@ SCALARS = (
     Kind(bool, st.booleans()),
 )
 OF_SETS = (SCALARS[0], SCALARS[3], SCALARS[4], SCALARS[5])
-NAMES = tuple("a b type v x k get image item new C read_Part default_a Decimal twin".split())
+NAMES = (
+    "a", "b", "type", "v", "x", "k", "get", "image", "item", "new", "C", "read_Part", "default_a", "Decimal", "twin",
+)  # fmt: skip
 
 
 def sets() -> st.SearchStrategy[Kind]:
