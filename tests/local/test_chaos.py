@@ -1,8 +1,6 @@
 """Tests each chaos switch, which breaks a part of the shop, with fakes of these parts."""
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +16,7 @@ from local.laptop.journal import Journal
 from local.laptop.payment_provider import read_delay
 from local.laptop.queues import StackQueue
 from proof.support.samples import SAMPLES
-
-PATIENCE_SECONDS = 10
+from tests.support.waiting import eventually
 
 
 class Queues:
@@ -74,13 +71,6 @@ class ShopContext:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShopContext:
     return ShopContext(tmp_path, monkeypatch)
-
-
-def eventually(look: Callable[[], object]) -> None:
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not look():
-        assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def message() -> dict[str, Any]:

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from local.laptop import forked_workers
 from local.laptop.forked_workers import FORK_CONTEXT, PROJECT, ForkedWorker
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(FORK_CONTEXT is None, reason="on Linux only")
 SCRIPT = """
@@ -117,8 +117,5 @@ def test_a_worker_that_is_killed_from_outside_is_noticed(script: str) -> None:
     worker.stdout.readline()
     assert worker.pid is not None
     os.kill(worker.pid, 9)
-    give_up = time.monotonic() + 10
-    while worker.poll() is None:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    eventually(lambda: worker.poll() is not None)
     assert worker.stdout.readline() == ""

@@ -1,11 +1,10 @@
 """Tests that the supervisor continues if the restart of a process fails."""
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -13,15 +12,7 @@ from botocore.exceptions import EndpointConnectionError
 from local.laptop.journal import Journal
 from local.laptop.supervisor import ProcessSupervisor
 from local.world import processes
-
-PATIENCE_SECONDS = 10
-
-
-def eventually(look: Callable[[], object]) -> None:
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not look():
-        assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.01)
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -31,6 +22,11 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     monkeypatch.setattr("local.laptop.supervisor.CHECK_INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(processes, "running_process_id", lambda directory: 1 if running[directory.name] else None)
     return running
+
+
+def supervisor(folder: Path, start_readers: Callable[[], list[Any]]) -> ProcessSupervisor:
+    engine, aws = (SimpleNamespace(directory=folder / name) for name in ("dynamodb", "aws"))
+    return ProcessSupervisor(cast(Any, engine), cast(Any, aws), start_readers, Journal(folder / "journal.sqlite"))
 
 
 def test_readers_that_cannot_start_yet_are_started_again(
@@ -49,9 +45,7 @@ def test_readers_that_cannot_start_yet_are_started_again(
 
     monkeypatch.setattr("local.laptop.aws_process.restart", start_aws)
     monkeypatch.setattr("local.world.dynamodb_engine.restart", lambda *_: parts.update(dynamodb=True))
-    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
-    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    keeper = ProcessSupervisor(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
+    keeper = supervisor(tmp_path, start_readers)
     keeper.readers[0].disabled, keeper.readers[0].fail_next = True, 3
     keeper.start()
     try:
@@ -78,10 +72,8 @@ def test_a_process_that_does_not_start_is_tried_again(
         parts["dynamodb"] = True
 
     monkeypatch.setattr("local.world.dynamodb_engine.restart", start_engine)
-    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
-    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     poller: Any = SimpleNamespace(reader="copies_reader", stop=lambda: None, disabled=False, fail_next=0)
-    keeper = ProcessSupervisor(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))
+    keeper = supervisor(tmp_path, lambda: [poller])
     parts["dynamodb"] = False
     keeper.start()
     try:
@@ -98,9 +90,7 @@ def test_readers_are_started_again_after_a_deploy_to_the_running_shop(tmp_path: 
         started.append(SimpleNamespace(reader="copies", stop=lambda: None, disabled=len(started) == 0, fail_next=0))
         return started[-1:]
 
-    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
-    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    keeper = ProcessSupervisor(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
+    keeper = supervisor(tmp_path, start_readers)
     assert all(parts.values())
     keeper.start()
     try:

@@ -488,17 +488,10 @@ def test_down_asks_before_it_changes_items_that_were_never_migrated(
         said = capsys.readouterr().out
     assert "also those that newer code wrote and the migration never changed" in said
     assert (everything(shop.table)["PRODUCT#new", "PRODUCT"] == before) != goes_on
-
-
-def test_down_changes_nothing_without_a_terminal_to_confirm(shop: ShopContext, typed: Run) -> None:
-    products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
-    typed("up", "--units-per-second", "1e6")
-    before = everything(shop.table)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
     with pytest.raises(SystemExit) as refused:
-        typed("down")
-    assert refused.value.code == 2
-    assert everything(shop.table) == before
-    assert "3 would be changed" in typed("down", "--dry-run", "--units-per-second", "1e6")
+        typed("down", "--again", "1")
+    assert refused.value.code == 2, "without a terminal, nobody can confirm it"
 
 
 def swept(version: str, task: str, status: Any) -> Any:

@@ -539,21 +539,6 @@ def test_the_command_prints_the_result_of_each_order_and_exits_with_1_if_one_is_
     assert code == "1 not restored: see above. Their archive objects are unchanged."
 
 
-@pytest.mark.usefixtures("here")
-def test_the_command_restores_by_the_day_an_order_was_placed(
-    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    day = orders.get_order(harness.shop, STAFF, order_id).placed_at[:10]
-    before = archived(harness, order_id)
-    assert run(capsys, "--from", "2001-01-01", "--to", "2001-01-02")[1].endswith(
-        "0 restored, 0 already in the table.\n"
-    )
-    code, out, err = run(capsys, "--from", day, "--to", "2199-01-01")
-    assert (code, "1 restored" in out, "restore [" in err) == (0, True, True)
-    harness.process_all()
-    is_back(harness, order_id, before)
-
-
 def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
     return report_dispute(harness.shop, payment_id, outcome, order_id=order_id, amount=2500, reason="fraud")
 

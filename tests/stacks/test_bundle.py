@@ -115,17 +115,7 @@ def test_each_function_starts_and_calls_each_service_from_the_bundle_alone() -> 
     with ThreadingHTTPServer(("127.0.0.1", 0), AnyService) as aws:
         threading.Thread(target=aws.serve_forever, daemon=True).start()
         # The program sees no packages (-S) and no environment (-I) of this test, and writes nothing to the bundle (-B).
-        command = [
-            sys.executable,
-            "-I",
-            "-S",
-            "-B",
-            "-c",
-            PROGRAM,
-            str(folder),
-            json.dumps(handlers),
-            json.dumps(CALLS),
-        ]
+        command = [sys.executable, "-I", "-S", "-B", "-c", PROGRAM, str(folder), *map(json.dumps, (handlers, CALLS))]
         environment = {
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",

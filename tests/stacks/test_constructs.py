@@ -5,6 +5,7 @@ itself, so that the collection of tests starts no Node.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,31 +23,29 @@ def test_a_lambda_and_its_resources_are_named_after_its_module() -> None:
     assert (resource_prefix("refund"), resource_prefix("copies_reader")) == ("Refund", "CopiesReader")
 
 
-def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> None:
+def table_of(**settings: Any) -> Any:
+    """Return the properties of the table of a stage with these settings."""
     from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
 
     stack = Stack(App(), "stack")
-    stage = Stage(name="mine", protect=False, max_read_units=40, max_write_units=20)
-    OrdersTable(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
+    OrdersTable(stack, "Table", stage=Stage(name="mine", protect=False, **settings), key=kms.Key(stack, "Key"))
     (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
-    table, (replica,) = found["Properties"], found["Properties"]["Replicas"]
+    return found["Properties"]
+
+
+def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> None:
+    table = table_of(max_read_units=40, max_write_units=20)
+    (replica,) = table["Replicas"]
     write, read = {"MaxWriteRequestUnits": 20}, {"MaxReadRequestUnits": 40}
     assert [it["WriteOnDemandThroughputSettings"] for it in (table, *table["GlobalSecondaryIndexes"])] == [write] * 4
     assert [it["ReadOnDemandThroughputSettings"] for it in (replica, *replica["GlobalSecondaryIndexes"])] == [read] * 4
 
 
 def test_warm_throughput_is_set_for_the_table_and_the_named_indexes() -> None:
-    from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
-    from aws_cdk import aws_kms as kms  # noqa: PLC0415
-
     def warm(**settings: tuple[str, ...]) -> list[dict[str, int] | None]:
-        stack = Stack(App(), "stack")
-        OrdersTable(stack, "Table", stage=Stage(name="mine", protect=False, **settings), key=kms.Key(stack, "Key"))  # type: ignore[arg-type]
-        (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
-        table = found["Properties"]
+        table = table_of(**settings)
         return [one.get("WarmThroughput") for one in (table, *table["GlobalSecondaryIndexes"])]
 
     assert warm() == [None] * 4, "warm throughput is not set by default"

@@ -18,6 +18,7 @@ from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
 from tests.stacks.conftest import CERTIFICATE
+from tests.stacks.test_permissions import all_policies
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
@@ -330,17 +331,10 @@ def test_only_jobs_of_the_stages_environment_in_its_repository_may_deploy(
 
 
 def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, SynthesizedTemplate]) -> None:
-    for template, stage in (
-        ("orders", "prod"),
-        ("firewall", "prod"),
-        ("mail", "prod"),
-        ("deploy", "prod"),
-        ("page", "dev"),
-    ):
-        file = others[template].file
-        artifacts = json.loads((file.parent / "manifest.json").read_text())["artifacts"]
-        tags = artifacts[file.name.removesuffix(".template.json")]["properties"]["tags"]
-        assert tags == {"orderstream-stage": stage}
+    for name, template in others.items():
+        artifacts = json.loads((template.file.parent / "manifest.json").read_text())["artifacts"]
+        tags = artifacts[template.file.name.removesuffix(".template.json")]["properties"]["tags"]
+        assert tags == {"orderstream-stage": "dev" if name == "page" else "prod"}
 
 
 def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
@@ -475,10 +469,9 @@ def test_results_are_deleted_before_an_erasure_is_finished() -> None:
 
 
 def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> None:
-    kinds = "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"
     (results,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("Analytics")]
     may: dict[str, dict[str, Any]] = {}
-    for policy in (policy for kind in kinds for policy in other.properties(kind).values()):
+    for policy in all_policies(other):
         for statement in policy["PolicyDocument"]["Statement"]:
             resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
             actions = [*as_list(statement["Action"])]
