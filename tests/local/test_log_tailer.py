@@ -83,27 +83,12 @@ def test_failures_and_parked_records_are_logged_with_a_way_to_find_them(harness:
 
 COUNTS = MetricsBuffer("copies_reader")
 COUNTS.add_metric(PARKED)
-STRANGE = {
-    "message": "record_failed",
-    "timestamp": "2026-03-01 12:00:00,000+0000",
-    "reader": "x",
-    "error": "x",
-    "item": "x",
-}
+STRANGE = {"message": "record_failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x"}
+LINES = ["", "{}", "[]", '{"message": "request_handled"}', "START RequestId: 1", '{"message": "x"}']
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "{}",
-        "[]",
-        '{"message": "request_handled"}',
-        "START RequestId: 1",
-        *COUNTS.emf_lines("shop", 1),
-        '{"message": "x"}',
-        json.dumps(STRANGE),
-    ],
+    "line", [*LINES, *COUNTS.emf_lines("shop", 1), json.dumps({**STRANGE, "error": "x", "item": "x"})]
 )
 def test_log_lines_of_other_processes_are_ignored(line: str) -> None:
     assert parse_log_line(line) == []

@@ -219,15 +219,9 @@ def test_a_payment_cut_off_by_a_kill_is_dropped_and_the_next_one_is_stored(tmp_p
 
 
 def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_bytes(b'{"id"\n')
-    with pytest.raises(DamagedState, match=r"events\.jsonl cannot be read in line 1$"):
-        provider_on(tmp_path)
-    (tmp_path / "events.jsonl").write_bytes(b"\xff\n")
-    with pytest.raises(DamagedState, match=r"line 1"):
-        provider_on(tmp_path)
-    for line in (b"{}\n", b"[]\n", b'{"id": "evt_1", "data": {"object": 1}}\n'):
+    for line in (b'{"id"\n', b"\xff\n", b"{}\n", b"[]\n", b'{"id": "evt_1", "data": {"object": 1}}\n'):
         (tmp_path / "events.jsonl").write_bytes(line)
-        with pytest.raises(DamagedState, match=r"has no valid event in line 1"):
+        with pytest.raises(DamagedState, match=r"events\.jsonl .* in line 1"):
             provider_on(tmp_path)
 
 

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.table import Table
-from functions.model.table import create_table_request
+from functions.model.table import create_table_request, key_schema
 from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.commands.indexes import DeployPlan, indexes_from_file, indexes_from_model, parse_table, plan_deploys
@@ -104,15 +104,10 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     remove(deployed, "GSI3")
     made = planned(deployed)
     assert made.fits_one_deploy
-    assert list(made.describe()) == [
-        "One deploy is enough: create GSI3, then migrate the items that have no keys for it."
-    ]
+    assert "create GSI3, then migrate" in "".join(made.describe())
     add(deployed, "GSI3", "GSI9")
     index(deployed, "GSI3")["Projection"] = {"ProjectionType": "ALL"}
-    index(deployed, "GSI3")["KeySchema"] = [
-        {"AttributeName": "GSI3PK", "KeyType": "HASH"},
-        {"AttributeName": "GSI3SK", "KeyType": "RANGE"},
-    ]
+    index(deployed, "GSI3")["KeySchema"] = key_schema("GSI3")
     gone = planned(deployed)
     assert gone.fits_one_deploy
     assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]
@@ -145,12 +140,10 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
         changed["Projection"] = {"ProjectionType": "ALL"}
     found = planned(deployed)
     assert not found.fits_one_deploy
-    assert list(found.describe()) == [
-        "GSI2 cannot be changed: DynamoDB cannot change the keys or projection of an index.",
-        "DynamoDB changes one index at a time. Run 2 deploys, one after the other:",
-        "  1. create the new definition of GSI2 under a new name, and query that index instead",
-        "  2. delete GSI2",
-    ]
+    why, _, first, second = found.describe()
+    assert why.startswith("GSI2 cannot be changed: ")
+    assert first.startswith("  1. create the new definition of GSI2 under a new name")
+    assert second == "  2. delete GSI2"
 
 
 def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description, planned: Planned) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,9 @@ def test_a_deploy_that_keeps_all_data_is_accepted(
 @pytest.mark.parametrize(
     ("resources", "sentence"),
     [
-        (without("Files"), "Files (AWS::S3::Bucket) would be removed from the stack."),
-        (
-            changed("Files", BucketName="another"),
-            "Files (AWS::S3::Bucket) would be replaced by an empty one, because of the new value of BucketName.",
-        ),
-        (
-            DEPLOYED | {"Queue": {"Type": "AWS::SNS::Topic"}},
-            "Queue (AWS::SQS::Queue) would be replaced by an empty one, because of its new type AWS::SNS::Topic.",
-        ),
+        (without("Files"), "Files .* would be removed"),
+        (changed("Files", BucketName="another"), "Files .* would be replaced by an empty one, .* BucketName"),
+        (DEPLOYED | {"Queue": {"Type": "AWS::SNS::Topic"}}, "Queue .* would be replaced .* AWS::SNS::Topic"),
     ],
     ids=["removed", "replaced", "of another type"],
 )
@@ -98,9 +93,10 @@ def test_a_deploy_that_loses_data_is_refused_unless_it_is_allowed(
     id = sentence.split(maxsplit=1)[0]
     with pytest.raises(SystemExit, match=f'ALLOW="{id}"'):
         deploy(wanted, resources)
-    assert capsys.readouterr().out == f"{sentence}\n"
     deploy(wanted, resources, "--allow", id)
-    assert capsys.readouterr().out == f"{sentence}\n"
+    refused, allowed = capsys.readouterr().out.splitlines()
+    assert refused == allowed
+    assert re.match(sentence, refused)
 
 
 def test_a_template_in_a_file_is_reviewed_without_aws(tmp_path: Path, wanted: Path) -> None:

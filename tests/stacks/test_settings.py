@@ -542,8 +542,8 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
-    (role,) = [id for id, it in prod.resources("AWS::IAM::Role").items() if "codedeploy" in str(it)]
-    (policy,) = [id for id, it in prod.properties("AWS::IAM::Policy").items() if {"Ref": role} in it["Roles"]]
+    role = {"Ref": deploy_role(prod)}
+    (policy,) = [id for id, it in prod.properties("AWS::IAM::Policy").items() if role in it["Roles"]]
     assert policy in prod.resources("AWS::CodeDeploy::DeploymentGroup")[group_id]["DependsOn"]
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
@@ -554,6 +554,11 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
         ("5xx", api),
         ("Errors", function),
     ], "answers 5xx count, and so do requests without an answer"
+
+
+def deploy_role(template: SynthesizedTemplate) -> str:
+    (id,) = [id for id, it in template.resources("AWS::IAM::Role").items() if "codedeploy" in str(it)]
+    return id
 
 
 def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedTemplate) -> None:
@@ -567,11 +572,7 @@ def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedT
 
 
 def test_the_deploy_role_may_move_only_the_alias_of_the_api(prod: SynthesizedTemplate) -> None:
-    (role_id,) = [
-        id
-        for id, it in prod.properties("AWS::IAM::Role").items()
-        if "codedeploy" in str(it["AssumeRolePolicyDocument"])
-    ]
+    role_id = deploy_role(prod)
     assert "ManagedPolicyArns" not in prod.properties("AWS::IAM::Role")[role_id]
     (policy,) = [it for it in prod.properties("AWS::IAM::Policy").values() if it["Roles"] == [{"Ref": role_id}]]
     may = {tuple(it["Action"]) if isinstance(it["Action"], list) else it["Action"]: it["Resource"]
