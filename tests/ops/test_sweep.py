@@ -174,10 +174,11 @@ def test_only_the_sweep_scans_the_table() -> None:
 def test_only_changed_attributes_are_written(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.clear()
-    after_ = {**{name: value for name, value in before.items() if name != "category"}, "weight": {"N": "3"}}
+    kept = {name: value for name, value in before.items() if name != "category"}
+    after_ = {**kept, "weight": {"N": "3"}, "price": {"N": "2000"}}
     rewrite_item(shelf, before, after_)
     (request,) = wire.requests
-    assert {*request.body["ExpressionAttributeNames"].values()} == {"version", "category", "weight"}
+    assert {*request.body["ExpressionAttributeNames"].values()} == {"version", "category", "weight", "price"}
     assert there(shelf, "p00") == after_
 
 
@@ -202,11 +203,14 @@ def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) ->
     assert there(shelf, "p00")["price"] == {"N": "2000"}
 
 
-def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: Table, wire: WireTap) -> None:
+def test_a_throttled_write_is_retried_after_a_pause_and_an_impossible_one_is_reported(
+    shelf: Table, wire: WireTap, clock: ManualClock
+) -> None:
     before = there(shelf, "p00")
     wire.fail_calls("UpdateItem", "ThrottlingException")
     rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert there(shelf, "p00")["price"] == {"N": "2000"}
+    assert len(clock.pauses) == 1
     with pytest.raises(WriteImpossible):
         rewrite_item(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
 
