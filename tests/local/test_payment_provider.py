@@ -223,9 +223,9 @@ def test_the_provider_keeps_its_state_over_a_restart(
     ],
 )
 def test_an_impossible_payment_is_rejected_with_its_reason(
-    start: Callable[[], PaymentProviderServer], body: bytes, says: str
+    provider: PaymentProviderServer, body: bytes, says: str
 ) -> None:
-    url = f"{start().url}/v1/payment_intents"
+    url = f"{provider.url}/v1/payment_intents"
     answer = urllib3.request("POST", url, body=body, headers={"Content-Type": "application/x-www-form-urlencoded"})
     assert answer.status == 400
     assert says in answer.json()["error"]["message"]
@@ -235,16 +235,15 @@ def test_an_impossible_payment_is_rejected_with_its_reason(
     "headers",
     [{"Origin": "null"}, {"Origin": "https://evil.test"}, {"Host": "evil.test"}, {"Sec-Fetch-Site": "same-site"}],
 )
-def test_no_page_of_another_origin_can_pay(start: Callable[[], PaymentProviderServer], headers: dict[str, str]) -> None:
-    provider = start()
+def test_no_page_of_another_origin_can_pay(provider: PaymentProviderServer, headers: dict[str, str]) -> None:
     body = b"amount=100&currency=eur&metadata[order_id]=o1"
     answer = urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body, headers=headers)
     assert (answer.status, answer.json()["title"]) == (403, "Forbidden")
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
 
 
-def test_an_idempotency_key_is_valid_only_for_equal_parameters(start: Callable[[], PaymentProviderServer]) -> None:
-    provider, form = start(), {"amount": 100, "currency": "eur", "metadata[order_id]": "o1"}
+def test_an_idempotency_key_is_valid_only_for_equal_parameters(provider: PaymentProviderServer) -> None:
+    form: dict[str, Any] = {"amount": 100, "currency": "eur", "metadata[order_id]": "o1"}
     payment = post(provider, "payment_intents", form, "key")
     assert post(provider, "payment_intents", form, "key") == payment
     refund = {"payment_intent": payment["id"]}
@@ -258,8 +257,7 @@ def test_an_idempotency_key_is_valid_only_for_equal_parameters(start: Callable[[
         assert post(provider, path, fields, key)["error"]["type"] == "idempotency_error"
 
 
-def test_an_unsupported_method_gets_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
-    provider = start()
+def test_an_unsupported_method_gets_a_problem_document(provider: PaymentProviderServer) -> None:
     for method in ("OPTIONS", "TRACE", "BREW"):
         answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")
         assert (answer.status, answer.json()["title"]) == (405, "Method Not Allowed")

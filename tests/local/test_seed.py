@@ -80,11 +80,11 @@ class BothTables:
                 request["ClientRequestToken"] = str(uuid4())
             real, real_error = _answer(getattr(self._engine, operation), request)
             found, error = _answer(getattr(self._memory, operation), request)
-            assert error == real_error, request
+            assert _refusal(error) == _refusal(real_error), request
             assert _items(found) == _items(real), request
             if error is not None:
                 self.refused += 1
-                raise error.original
+                raise error
             return found
 
         return send
@@ -94,30 +94,18 @@ class BothTables:
         return {"PK": {"S": key[0]}, "SK": {"S": key[1]}}
 
 
-class Refusal:
-    """A refused request: its code, its reasons and its items. Two refusals can be compared."""
-
-    def __init__(self, original: ClientError) -> None:
-        answer: Mapping[str, Any] = cast(Any, original.response)
-        self.original = original
-        self.content = (
-            answer["Error"]["Code"],
-            answer.get("Item"),
-            [(one["Code"], one.get("Item")) for one in answer.get("CancellationReasons", [])],
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Refusal) and self.content == other.content
-
-    def __hash__(self) -> int:
-        return hash(self.content[0])
-
-
-def _answer(call: Callable[..., Any], request: Mapping[str, Any]) -> tuple[dict[str, Any], Refusal | None]:
+def _answer(call: Callable[..., Any], request: Mapping[str, Any]) -> tuple[dict[str, Any], ClientError | None]:
     try:
         return call(**request), None
     except ClientError as error:
-        return {}, Refusal(error)
+        return {}, error
+
+
+def _refusal(error: ClientError | None) -> Any:
+    """Return the code, the reasons and the items of a refused request."""
+    answer: Mapping[str, Any] = cast(Any, error.response) if error else {}
+    reasons = [(one["Code"], one.get("Item")) for one in answer.get("CancellationReasons", [])]
+    return error and (answer["Error"]["Code"], answer.get("Item"), reasons)
 
 
 def _items(answer: Mapping[str, Any]) -> Any:

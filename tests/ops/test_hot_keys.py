@@ -135,12 +135,6 @@ def test_the_keys_are_those_that_contributor_insights_saw_throttled(
     assert list(hot_keys.format_report(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
 
 
-def test_only_metrics_of_throttling_are_requested() -> None:
-    names = {metric for metric, _, _ in hot_keys._metrics_to_fetch()}
-    assert {name for name in names if not name.endswith("ThrottleEvents")} == {"ThrottledRequests"}
-    assert len(names) == 2 * (1 + 4) + 1
-
-
 def test_stored_figures_give_the_same_report(
     cloudwatch: Any, put: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

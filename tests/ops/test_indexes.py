@@ -107,7 +107,7 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     assert "create GSI3, then migrate" in "".join(made.describe())
     add(deployed, "GSI3", "GSI9")
     index(deployed, "GSI3")["Projection"] = {"ProjectionType": "ALL"}
-    index(deployed, "GSI3")["KeySchema"] = key_schema("GSI3")
+    index(deployed, "GSI3")["KeySchema"] = key_schema("gsi3")
     gone = planned(deployed)
     assert gone.fits_one_deploy
     assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]

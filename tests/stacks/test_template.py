@@ -61,7 +61,7 @@ HOLDING_DATA = (
 
 
 # the table ------------------------------------------------------------------------------------------------------------
-def test_the_table_has_the_keys_and_indexes_of_the_model(dev: SynthesizedTemplate) -> None:
+def test_the_table_has_the_keys_indexes_and_expiry_of_the_model(dev: SynthesizedTemplate) -> None:
     table, model = dev.only_properties("AWS::DynamoDB::GlobalTable"), create_table_request("any")
     assert table["KeySchema"] == model["KeySchema"]
     by_name = sorted(model["AttributeDefinitions"], key=lambda attribute: attribute["AttributeName"])
@@ -69,11 +69,7 @@ def test_the_table_has_the_keys_and_indexes_of_the_model(dev: SynthesizedTemplat
     assert table["GlobalSecondaryIndexes"] == model["GlobalSecondaryIndexes"]
     assert table["BillingMode"] == model["BillingMode"]
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
-
-
-def test_items_of_the_table_expire_at_their_ttl(dev: SynthesizedTemplate) -> None:
-    ttl = dev.only_properties("AWS::DynamoDB::GlobalTable")["TimeToLiveSpecification"]
-    assert ttl == {"AttributeName": "ttl", "Enabled": True}
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
 
 
 def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_key(dev: SynthesizedTemplate) -> None:
