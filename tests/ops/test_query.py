@@ -73,37 +73,6 @@ def column(lines: list[str], name: str) -> list[str]:
 
 
 # output ---------------------------------------------------------------------------------------------------------------
-def test_the_sent_request_and_its_cost_are_shown(table: Table, run: Run) -> None:
-    reviews(table, 4)
-    assert run("A9", "--arg", "product_id=mug", "--fields", "customer_id,stars") == [
-        "A9: reviews of a product, newest first",
-        "",
-        "1. Query",
-        f"   TableName               {table.name}",
-        "   IndexName               GSI3",
-        "   KeyConditionExpression  #pk = :pk AND #sk BETWEEN :low AND :high",
-        "   ReturnConsumedCapacity  TOTAL",
-        "   ScanIndexForward        false",
-        "   ConsistentRead          false",
-        "   Limit                   50",
-        "   #pk                     GSI3PK",
-        "   #sk                     GSI3SK",
-        "   :pk                     'PRODUCT#mug'",
-        "   :low                    'REVIEW#'",
-        "   :high                   'REVIEW#\\U0010ffff'",
-        "",
-        "Review (4)",
-        "  customer_id  stars",
-        "  c3           1",
-        "  c2           5",
-        "  c1           5",
-        "  c0           1",
-        "",
-        "4 read, 4 shown (--fields selects what is shown; whole items were read)",
-        "0.5 units, 1 request, 1 page",
-    ]
-
-
 def test_a_get_shows_its_key(table: Table, run: Run) -> None:
     put(table, t.ORDER, SAMPLES[t.ORDER])
     lines = run("A12", "--arg", f"order_id={SAMPLES[t.ORDER].order_id}")
