@@ -78,8 +78,7 @@ def test_a_wrong_pointer_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["decision 1", "docs/decisions/keys-and-items.md#d1", "docs/decisions/README.md", "[1](#d1)", "2 decisions"],
+    "text", ["decision 1", "docs/decisions/keys-and-items.md#d1", "docs/decisions/README.md", "[1](#d1)", "2 decisions"]
 )
 def test_a_right_pointer_is_not_reported(text: str) -> None:
     assert wrong_pointers(text, "keys-and-items.md") == []

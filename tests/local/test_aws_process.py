@@ -223,10 +223,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
     (source / "__init__.py").touch()
     (source / "handler.py").write_text(HANDLER)
     aws = local_aws.start(
-        folder / "aws",
-        engine.endpoint,
-        rollback_files=[checkpoint],
-        allowed_origins=deploy.allowed_origins(template()),
+        folder / "aws", engine.endpoint, rollback_files=[checkpoint], allowed_origins=deploy.allowed_origins(template())
     )
     try:
         stack = deploy.deploy(aws, STACK_NAME, template(), source)

@@ -20,16 +20,7 @@ from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
-from functions.shop import (
-    cancellation,
-    customer_names,
-    customers,
-    orders,
-    placing,
-    refunds,
-    returns,
-    reviews,
-)
+from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller

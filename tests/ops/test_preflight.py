@@ -280,10 +280,7 @@ def test_the_sender_or_its_domain_must_be_verified_and_signed(
     ses.create_email_identity(EmailIdentity="mugs.test")
     found = check(prod)
     assert found["sender"].found.startswith("mugs.test: ")
-    account.answers["GetEmailIdentity"] = {
-        "VerifiedForSendingStatus": False,
-        "DkimAttributes": {"Status": "PENDING"},
-    }
+    account.answers["GetEmailIdentity"] = {"VerifiedForSendingStatus": False, "DkimAttributes": {"Status": "PENDING"}}
     assert failures(prod) == {"sender": CHANGE, "DKIM": CHANGE}
     assert check(templates["dev"])["sender"].action == "set sender (docs/settings.md)"
 

@@ -112,11 +112,7 @@ def test_several_types_are_shown_each_in_a_table_of_its_own(table: Table, run: R
     heads = [line for line in lines if re.fullmatch(r"\w+ \(\d+\)", line)]
     assert heads == ["Order (1)", "Payment (1)", "Refund (2)"]
     assert lines[lines.index("Order (1)") + 1 :][:2] == ["  status", "  PENDING"]
-    assert lines[lines.index("Refund (2)") + 1 :][:3] == [
-        "  status     amount",
-        "  REQUESTED  1250",
-        "  REQUESTED  5",
-    ]
+    assert lines[lines.index("Refund (2)") + 1 :][:3] == ["  status     amount", "  REQUESTED  1250", "  REQUESTED  5"]
 
 
 def test_a_long_value_is_cut_unless_its_field_was_asked_for(table: Table, run: Run) -> None:

@@ -94,9 +94,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     assert len(changed) == order_of(harness, order_id).version
 
 
-def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
-    harness: ShopHarness,
-) -> None:
+def test_a_cancelled_sale_is_updated_although_its_record_was_lost(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1, pot=1)
     harness.pay_order(order_id)

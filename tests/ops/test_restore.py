@@ -424,9 +424,7 @@ def is_forgotten(harness: ShopHarness, order_id: str) -> None:
 
 
 # restores of an order that was archived again -------------------------------------------------------------------------
-def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_from_it(
-    harness: ShopHarness,
-) -> None:
+def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_from_it(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     ((first, body),) = archive_objects(harness, "orders/").items()
     for times in (1, 2):

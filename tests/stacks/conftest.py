@@ -11,10 +11,7 @@ CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 @pytest.fixture(scope="session")
 def templates() -> dict[str, SynthesizedTemplate]:
     """The template of each stage."""
-    return {
-        "dev": synthesize("orderstream-dev"),
-        "prod": synthesize("orderstream-prod", stage="prod", **VALIDATED),
-    }
+    return {"dev": synthesize("orderstream-dev"), "prod": synthesize("orderstream-prod", stage="prod", **VALIDATED)}
 
 
 @pytest.fixture(scope="session")

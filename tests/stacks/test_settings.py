@@ -85,9 +85,7 @@ def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 
 
 # billing --------------------------------------------------------------------------------------------------------------
-def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_index(
-    other: SynthesizedTemplate,
-) -> None:
+def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_index(other: SynthesizedTemplate) -> None:
     table = other.only_properties(TABLE)
     (replica,) = table["Replicas"]
     assert table["BillingMode"] == "PROVISIONED"
@@ -233,7 +231,7 @@ def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
     assert not [id for id, it in dev.body["Resources"].items() if it["Type"].startswith("AWS::Backup::")]
     rules = prod.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
     assert [(it["RuleName"], it["ScheduleExpression"], it["Lifecycle"]["DeleteAfterDays"]) for it in rules] == [
-        ("Monthly", "cron(0 3 1 * ? *)", 95),
+        ("Monthly", "cron(0 3 1 * ? *)", 95)
     ]
     (table,), (key,) = prod.resources(TABLE), prod.resources("AWS::KMS::Key")
     chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]

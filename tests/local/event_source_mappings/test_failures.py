@@ -189,8 +189,7 @@ def test_halves_inherit_the_retry_count_or_start_at_zero(attempts: Any, tries_of
 
 
 @pytest.mark.parametrize(
-    "response",
-    [None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None}, {"status": "ok"}],
+    "response", [None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None}, {"status": "ok"}]
 )
 def test_an_empty_report_is_a_success(response: object) -> None:
     stream = new_mapping(report_item_failures=True)
