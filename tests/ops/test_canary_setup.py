@@ -1,6 +1,5 @@
 """Tests `python -m ops canary-setup`: it creates the canary's user and product once. `make prove` runs it, too."""
 
-import json
 from typing import Any
 
 import boto3
@@ -13,6 +12,7 @@ from ops.api_client import ApiClient, ApiResponse
 from ops.commands import canary_setup
 from ops.commands.smoke import StageTarget
 from ops.targets import ShopTarget
+from tests.ops.test_smoke import shop_in_moto
 
 USER = {"username": "success+canary@simulator.amazonses.com", "password": "Aa1-secret-secret"}
 
@@ -35,18 +35,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Any:
     with mock_aws():
-        cognito = boto3.client("cognito-idp")
-        pool = cognito.create_user_pool(PoolName="p", UsernameAttributes=["email"])["UserPool"]["Id"]
-        client = cognito.create_user_pool_client(UserPoolId=pool, ClientName="c")["UserPoolClient"]["ClientId"]
-        cognito.create_group(UserPoolId=pool, GroupName="staff")
-        secret = boto3.client("secretsmanager").create_secret(Name="canary", SecretString=json.dumps(USER))
-        outputs = {
-            "StackName": "orderstream-dev",
-            "UserPoolId": pool,
-            "UserPoolClientId": client,
-            "ApiUrl": "https://api",
-        }
-        made = ShopTarget(outputs | {"CanarySecret": secret["ARN"]}, boto3.client, lambda kind: [])  # type: ignore[arg-type]
+        made = shop_in_moto(("staff",), ("CanarySecret", USER), StackName="orderstream-dev", ApiUrl="https://api")
         monkeypatch.setattr(targets, "resolve_target", lambda args: made)
         yield made
 

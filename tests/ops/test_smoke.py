@@ -27,23 +27,23 @@ __all__ = ["templates"]
 API = "https://api.mugs.test"
 
 
+def shop_in_moto(groups: tuple[str, ...], secret: tuple[str, Any], **outputs: str) -> ShopTarget:
+    """Return a stack that is deployed in moto. It has a user pool with these groups, and a secret: (output, value)."""
+    cognito = boto3.client("cognito-idp")
+    pool = cognito.create_user_pool(PoolName="p", UsernameAttributes=["email"])["UserPool"]["Id"]
+    client = cognito.create_user_pool_client(UserPoolId=pool, ClientName="c")["UserPoolClient"]["ClientId"]
+    for group in groups:
+        cognito.create_group(UserPoolId=pool, GroupName=group)
+    made = boto3.client("secretsmanager").create_secret(Name=secret[0], SecretString=json.dumps(secret[1]))
+    outputs |= {"UserPoolId": pool, "UserPoolClientId": client, secret[0]: made["ARN"]}
+    return ShopTarget(outputs, boto3.client, lambda kind: [])  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def shop() -> Iterator[ShopTarget]:
-    """A stack that is deployed in moto, with a user pool and the webhook's secret."""
     with mock_aws():
-        cognito = boto3.client("cognito-idp")
-        pool = cognito.create_user_pool(PoolName="p", UsernameAttributes=["email"])["UserPool"]["Id"]
-        client = cognito.create_user_pool_client(UserPoolId=pool, ClientName="c")["UserPoolClient"]["ClientId"]
-        for group in ("staff", "warehouse"):
-            cognito.create_group(UserPoolId=pool, GroupName=group)
-        secret = boto3.client("secretsmanager").create_secret(
-            Name="webhook", SecretString=json.dumps({"current": "whsec", "previous": ""})
-        )
-        outputs = {
-            "StackName": "orderstream-prod", "TableName": "t", "UserPoolId": pool, "UserPoolClientId": client,
-            "WebhookSecret": secret["ARN"],
-        }  # fmt: skip
-        yield ShopTarget(outputs, boto3.client, lambda resource_type: [])  # type: ignore[arg-type]
+        secret = "WebhookSecret", {"current": "whsec", "previous": ""}
+        yield shop_in_moto(("staff", "warehouse"), secret, StackName="orderstream-prod", TableName="t")
 
 
 # protections ----------------------------------------------------------------------------------------------------------
