@@ -227,7 +227,15 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}']
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}',
+        '{"table": "t", "since": "", "read": {"table": []}, "write": {"table": []}, "stored": {"table": 1}}',
+        '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {"table": []}, "stored": {"table": 1}}',
+    ],
 )
 def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
