@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -86,6 +87,7 @@ class CommandGroup:
         return self.commands.add_parser(name, **{"epilog": f"Example: {PROGRAM} {self.example}", **settings})
 
 
+@cache
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Its help shows the commands by purpose, each with an example."""
     parser = argparse.ArgumentParser(

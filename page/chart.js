@@ -25,18 +25,21 @@ function shape(tag, attributes, ...children) {
 export function timeChart({ title, sum, name, bars, write }) {
   const host = el("div", { class: "chart-room" });
   const draw = (width) => {
-    if (width <= 0) return;
+    if (width <= 0 || (width === widths.get(title) && host.firstChild)) return;
+    widths.set(title, width);
     const { picture, columns, left, step } = drawn(width, { name, bars, write });
     const reader = valueReader({ title, bars, columns, left, step, width });
     const isFocused = host.contains(document.activeElement);
     host.replaceChildren(picture, ...reader);
     if (isFocused) host.querySelector("[tabindex]").focus({ preventScroll: true });
   };
+  if (widths.has(title)) draw(widths.get(title)); // at once, so that a chart that replaces another keeps the focus
   new ResizeObserver(([{ contentRect }]) => draw(contentRect.width)).observe(host);
   return el("figure", { class: "chart" }, el("figcaption", null, el("span", null, title), el("strong", null, sum)), host);
 }
 
 const positions = new Map();
+const widths = new Map();
 
 /** Returns the layer over a chart that shows one value. It is a slider, for use with keys and screen readers. */
 function valueReader({ title, bars, columns, left, step, width }) {

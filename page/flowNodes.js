@@ -64,10 +64,14 @@ export class Activity {
     const since = this.#idleSince.get(id) ?? now;
     this.#idleSince.set(id, since);
     if (now - since < SETTLED_MS) return;
+    const isOlder = (at) => now - at >= SETTLED_MS; // an entry can be newer than the look at the queue
     const repeated = this.#repeated.get(id);
-    this.#repeated.delete(id);
-    if (repeated) this.#recover(id, now, `recovered: both deliveries processed, after about ${duration(Math.max(0, since - repeated.at))}`, repeated.order_id);
+    if (repeated && isOlder(repeated.at)) {
+      this.#repeated.delete(id);
+      this.#recover(id, now, `recovered: both deliveries processed, after about ${duration(Math.max(0, since - repeated.at))}`, repeated.order_id);
+    }
     for (const [key, failure] of this.#failing.get(id) ?? []) {
+      if (!isOlder(failure.last)) continue;
       this.#failing.get(id).delete(key);
       if (now - failure.last < FORGOTTEN_MS) this.#recover(id, now, `recovered: attempt ${failure.attempt + 1}, after about ${duration(Math.max(0, since - failure.since))}`, key);
     }

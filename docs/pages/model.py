@@ -18,6 +18,7 @@ A field that contains an id under another name (`Entry.other`, the keys of `Orde
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from docs import markdown
@@ -53,6 +54,7 @@ class Relation:
 
 
 # the rules ------------------------------------------------------------------------------------------------------------
+@cache
 def partition_owners() -> dict[str, Row[Any]]:
     """Return the owner of each partition, by the partition's template."""
     found: dict[str, Row[Any]] = {}
@@ -63,6 +65,7 @@ def partition_owners() -> dict[str, Row[Any]]:
     return found
 
 
+@cache
 def id_owners() -> dict[str, Row[Any]]:
     """Return the row that each id field identifies, by the field's name."""
     found = {row.templates("main")[0].field_names[0]: row for row in partition_owners().values()}

@@ -14,7 +14,7 @@ from local.laptop.shop_client import PROJECT, RunningShop, find
 from local.world import processes
 
 START = (sys.executable, "-m", "local")
-READY_SECONDS = 60
+READY_SECONDS = 180
 
 
 class LaptopShop:

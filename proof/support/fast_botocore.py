@@ -7,6 +7,7 @@ and parsing.
 
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +21,17 @@ from botocore.client import BaseClient
 from botocore.exceptions import ConnectionClosedError
 from botocore.hooks import EventAliaser
 from botocore.httpsession import URLLib3Session
+from botocore.loaders import JSONFileLoader
 from botocore.parsers import JSONParser
 
 from local.world.dynamodb_engine import Engine
 from proof.support.engine_connection import EngineConnection, fake_signature
+
+
+def remember_service_models(patch: pytest.MonkeyPatch) -> None:
+    """Read each service model once. Each start of moto makes a new boto3 session, which reads all of them again."""
+    remembered = cache(JSONFileLoader().load_file)
+    patch.setattr(JSONFileLoader, "load_file", lambda _, path: remembered(path))
 
 
 def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:

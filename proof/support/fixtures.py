@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from local.world import dynamodb_engine as local_engine
 from local.world.dynamodb_engine import Engine, EngineNotInstalled
-from proof.support.fast_botocore import speed_up_botocore
+from proof.support.fast_botocore import remember_service_models, speed_up_botocore
 from proof.support.recorded import Recorded
 from tools.declarations import InvalidDeclarations, check_declarations
 from tools.locks import npm_command
@@ -104,6 +104,13 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def remembered_service_models() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        remember_service_models(patch)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,7 @@
 """Fixtures for the page of a running shop in the local Chromium. The tests also act as the warehouse."""
 
 import itertools
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from local.laptop.shop_client import PROJECT
 from tests.laptop.conftest import EXAMPLE, LaptopShop
@@ -18,6 +19,7 @@ from tools.machine import CHROMIUM
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
 WIDTHS = (360, 768, 1440)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SERIOUS_IMPACTS = {"serious", "critical"}
@@ -65,7 +67,8 @@ class BrowserLog:
 
     def attach(self, page: Page) -> None:
         def logged(message: ConsoleMessage) -> None:
-            if message.type == "error":
+            passing = re.search(r"status of (429|502|503|504)\b", message.text)  # the page sends these requests again
+            if message.type == "error" and not passing:
                 self.errors.append(f"{message.text} at {message.location.get('url')}")
 
         def asked(request: Request) -> None:
@@ -90,8 +93,14 @@ class Tab:
     seen: BrowserLog
 
     def open(self, view: str) -> None:
-        self.page.goto(f"{self.url}/#/{view}")
-        self.page.locator("h1").wait_for()
+        """Open a view, and wait until the page shows it instead of the former view."""
+        address = f"{self.url}/#/{view}"
+        if self.page.url == address:
+            self.page.reload()
+        else:
+            self.page.evaluate("document.querySelector('#main > .view')?.setAttribute('data-former', '')")
+            self.page.goto(address)
+        self.page.locator("#main > .view:not([data-former]) h1").wait_for()
 
 
 @pytest.fixture

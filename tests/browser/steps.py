@@ -1,12 +1,12 @@
 """Steps that the tests of several views share: to choose a user, to stock the shop, to place and to pay an order."""
 
 import re
+from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS, Tab
+from tests.browser.conftest import Tab
 
-expect.set_options(timeout=PATIENCE_MS)
 VIEWS = ("flow", "shop", "board", "customers", "table", "insight")
 
 
@@ -53,6 +53,13 @@ def paid(tab: Tab) -> str:
     tab.page.get_by_role("button", name=re.compile("^Pay ")).click()
     expect(tab.page.get_by_text("Paid. Invoice, parcel and mails follow")).to_be_visible()
     return order_id
+
+
+def unchanged(page: Page, value: Callable[[], int], milliseconds: int) -> bool:
+    """Return whether a value stays the same for so long."""
+    before = value()
+    page.wait_for_timeout(milliseconds)
+    return value() == before
 
 
 def panel(page: Page, name: str) -> Locator:

@@ -14,7 +14,6 @@ from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_pr
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 LOAD_MS = 3 * PATIENCE_MS
 """Swagger UI is a large script, which a busy machine runs slowly."""
 

@@ -8,12 +8,11 @@ from playwright.sync_api import expect
 
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
-from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
+from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_the_board_shows_changes_without_moving_what_is_read(tab: Tab, shop: LaptopShop) -> None:

@@ -8,12 +8,11 @@ from playwright.sync_api import Locator, expect
 
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
-from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
+from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) -> None:

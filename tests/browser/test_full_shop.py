@@ -15,7 +15,6 @@ from tests.browser.conftest import PATIENCE_MS, Tab, open_tab
 from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 ORDERS = 1500
 """Enough for several pages of customers and of orders."""
 A_NAME = re.compile(r"/products/[^/?]+$")
@@ -104,7 +103,7 @@ def test_a_view_reads_few_pages_of_a_full_shop(
 
 def test_sales_of_a_month_are_read_in_pages_up_to_a_limit(tab: Tab) -> None:
     tab.open("insight?range=month")
-    expect(tab.page.get_by_role("slider")).to_have_count(3)
+    expect(tab.page.get_by_role("slider")).to_have_count(3, timeout=3 * PATIENCE_MS)
     expect(tab.page.locator(".loading")).to_have_count(0)
     lists = requested_lists(tab)
     pages = lists.count(("/insight/sales-by-minute", "100"))

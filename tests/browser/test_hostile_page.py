@@ -42,7 +42,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads the shop's ports from /proc"),
 ]
 SCRIPT = Path(__file__).with_name("hostile_page.js").read_text()
-TIMEOUT_MS, PARALLEL = 3000, 4
+TIMEOUT_MS, PARALLEL = 10_000, 4
 HOST = "evil.test"
 NAME = "hostile-page"
 """The name of the queue, bucket, object, product and functions that only this test uses."""

@@ -14,12 +14,11 @@ from local.laptop.demo import DemoClients
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from proof.support.samples import SAMPLES
-from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
+from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import be, stocked
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def shelved(shop: LaptopShop) -> None:
@@ -97,11 +96,13 @@ def test_staff_change_stock_and_price_in_the_shop(tab: Tab, shop: LaptopShop) ->
     opener = page.get_by_role("button", name="Stock and price of Ash tray")
 
     def change(part: str, label: str, value: str, said: str) -> None:
+        opener.evaluate("(one) => one.setAttribute('data-former', '')")
         opener.click()
         section = page.get_by_role("region", name=part)
         section.get_by_label(label).fill(value)
         section.get_by_role("button").click()
         expect(page.locator(".toast")).to_contain_text(said)
+        expect(page.locator("button[data-former]")).to_have_count(0)  # the products are loaded again
 
     change("Receive goods", "Received pieces", "12", "The goods are in stock.")
     change("Correct the stock downward", "Missing pieces", "2", "The pieces are removed from stock.")
@@ -201,6 +202,7 @@ def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:
     tab_to("Place order")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
+    expect(page.get_by_role("button", name=re.compile("^Pay "))).to_be_visible()
     tab_to("Pay €")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Paid. Invoice, parcel and mails follow")).to_be_visible()

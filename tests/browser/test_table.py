@@ -10,12 +10,11 @@ from playwright.sync_api import Locator, Page, expect
 from functions.model.table import ACTIVITY
 from ops.scenarios import wait_until
 from proof.support.samples import SAMPLES
-from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
+from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def result(page: Page) -> Locator:

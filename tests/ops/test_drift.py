@@ -23,7 +23,7 @@ from functions.runtime import clients
 from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Caller
+from functions.shop.shop import Caller, ShopContext
 from local.laptop import shop_client
 from local.world.dynamodb_engine import Engine
 from local.world.expiry import expire_until
@@ -316,8 +316,8 @@ def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: S
     table = harness.shop.table
     wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "Sale")
     table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
-    drift = DriftCheck(harness.shop, pause_seconds=2)
-    with traffic(harness) as failed:
+    with traffic(harness) as (shop, failed):
+        drift = DriftCheck(shop, pause_seconds=2)
         drift.check_all()
     assert failed == []
     assert [(place, fault.kind) for place, fault in drift.discrepancies.items()] == [(wrong, "snapshot missing")]
@@ -326,9 +326,19 @@ def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: S
 @contextmanager
 def traffic(
     harness: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
-) -> Iterator[list[Exception]]:
-    """Let customers order, pay, cancel and sometimes change their names, while a reader follows. Yield the errors."""
+) -> Iterator[tuple[ShopContext, list[Exception]]]:
+    """Let customers order, pay, cancel and sometimes change their names, while a reader follows.
+
+    Yield a shop in which a pause lasts until the reader has processed all that was written before; and the errors.
+    """
     harness.new_records()
+    rounds = threading.Semaphore(0)
+
+    def wait_for_the_reader(_: float) -> None:
+        while rounds.acquire(blocking=False):
+            pass
+        for _ in range(2):  # the first of them may have begun before
+            assert rounds.acquire(timeout=60) or going.failed
 
     def order_and_pay(number: int) -> None:
         order_id = harness.place_order(f"busy-{number}", mug=1, pot=number % 2 + 1)
@@ -348,10 +358,11 @@ def traffic(
         for one in records:
             if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
                 customer_names.propagate_name(harness.shop, one["eventID"], ANN.id)
+        rounds.release()
 
     going = Traffic(order_and_pay, read, *([rename] if renames else []))
     with going:
-        yield going.failed
+        yield replace(harness.shop, table=replace(harness.shop.table, sleep=wait_for_the_reader)), going.failed
 
 
 def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_and_nothing_else(
@@ -363,8 +374,8 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
     spoiled = spoil(table, images, 25, random.Random(3))  # noqa: S311  no secret is made of it
     told: dict[ItemKey, str] = {}
 
-    def repair(tell: Callable[[Discrepancy], None]) -> DriftCheck:
-        drift = DriftCheck(harness.shop, repair=True, pause_seconds=4, report_discrepancy=tell)
+    def repair(shop: ShopContext, tell: Callable[[Discrepancy], None]) -> DriftCheck:
+        drift = DriftCheck(shop, repair=True, pause_seconds=4, report_discrepancy=tell)
         with Checkpoint(table, "drift", "all", "repair", by="ann@desk") as drift.checkpoint:
             drift.check_all()
         return drift
@@ -374,10 +385,10 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
             raise ProcessKilled
         told[fault.key] = fault.kind
 
-    with traffic(harness, 0.3, renames=False) as failed:
+    with traffic(harness, 0.3, renames=False) as (shop, failed):
         with pytest.raises(ProcessKilled):
-            repair(until_it_dies)
-        drift = repair(lambda fault: told.update({fault.key: fault.kind}))
+            repair(shop, until_it_dies)
+        drift = repair(shop, lambda fault: told.update({fault.key: fault.kind}))
     assert failed == []
     assert told.keys() == spoiled
     assert (drift.unrepaired, drift.sweep_result.unreadable) == (0, {})
