@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tests.model import test_table
 from tests.support import omissions
 from tests.support.applied_diff import copy_project, run_python
 from tests.support.omissions import find_omissions
+from tests.support.served_document import served_document
 from tools.declarations import InvalidDeclarations, check_declarations
 
 Patch = pytest.MonkeyPatch
@@ -33,6 +35,11 @@ AT = r"[\w/.-]+:\d+"
 def without(entries: Any, *keys: Any) -> Any:
     """Return a copy of a mapping without these keys. The mapping itself must keep its order."""
     return {key: value for key, value in entries.items() if key not in keys}
+
+
+@pytest.fixture(autouse=True)
+def document_is_built_once(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(openapi, "document", lambda _: served_document())
 
 
 def test_no_declaration_is_missing() -> None:
@@ -46,7 +53,7 @@ def forget_record(patch: Patch, file: Path, name: str) -> None:
 
 
 def forget_examples(patch: Patch) -> None:
-    schema = openapi.document(app)
+    schema = deepcopy(served_document())
     del schema["components"]["schemas"]["NewDiscount"]["examples"]
     patch.setattr(openapi, "document", lambda _: schema)
 

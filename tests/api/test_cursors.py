@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
-from functions.api.http.openapi import document
 from functions.dynamodb import cursors
 from functions.shop.lists import PagedQuery
 from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
+from tests.support.served_document import served_document
 
 EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}}
 """By route: parameters that cannot be combined."""
@@ -52,7 +51,7 @@ class PagedList:
 
 def paged_lists() -> Iterator[PagedList]:
     """Yield every list of the served document that takes a cursor."""
-    for path in document(app)["paths"]:
+    for path in served_document()["paths"]:
         if "cursor" in parameters_of(path):
             yield PagedList(f"GET {path}", QUERIES.get(f"GET {path}", {}))
     yield PagedList("GET /orders", {"status": "PENDING"})
@@ -61,7 +60,7 @@ def paged_lists() -> Iterator[PagedList]:
 
 def parameters_of(path: str) -> Mapping[str, str]:
     """Return where each parameter of a list is sent: in the path or in the query."""
-    operation = document(app)["paths"][path].get("get", {})
+    operation = served_document()["paths"][path].get("get", {})
     return {one["name"]: one["in"] for one in operation.get("parameters", ())}
 
 

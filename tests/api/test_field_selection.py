@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.app import app
-from functions.api.http.openapi import document
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from proof.support.every_route import STAFF_ROUTES
 from proof.support.http_client import ANN, STAFF, ApiHarness, Token, http_event, invoke_api
 from proof.support.samples import SAMPLES
+from tests.support.served_document import served_document
 
 ALWAYS_SENT = {
     "/customers/{customer_id}/bought": {"order_id"},
@@ -22,11 +21,11 @@ ALWAYS_SENT = {
     "/products": {"product_id"},
     "/products/{product_id}/sales": {"product_id", "order_id"},
 }
-SCHEMAS: dict[str, Any] = document(app)["components"]["schemas"]
+SCHEMAS: dict[str, Any] = served_document()["components"]["schemas"]
 
 
 def parameter_of(path: str) -> dict[str, Any] | None:
-    parameters = document(app)["paths"][path].get("get", {}).get("parameters", ())
+    parameters = served_document()["paths"][path].get("get", {}).get("parameters", ())
     return next((one for one in parameters if one["name"] == "fields"), None)
 
 
@@ -51,7 +50,7 @@ def places(api: ApiHarness, world: dict[str, str]) -> dict[str, str]:
 
 
 def test_the_large_reads_have_the_parameter() -> None:
-    assert {path for path in document(app)["paths"] if parameter_of(path)} == ALWAYS_SENT.keys()
+    assert {path for path in served_document()["paths"] if parameter_of(path)} == ALWAYS_SENT.keys()
 
 
 @pytest.mark.parametrize("path", ALWAYS_SENT)
@@ -59,7 +58,7 @@ def test_the_document_lists_the_fields_and_requires_only_those_that_are_always_s
     parameter = parameter_of(path)
     assert parameter is not None
     names = parameter["schema"]["items"]["enum"]
-    answer = document(app)["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    answer = served_document()["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     schema = SCHEMAS[answer["$ref"].rpartition("/")[2]]
     if not path.endswith("/whole"):
         schema = SCHEMAS[schema["properties"]["items"]["items"]["$ref"].rpartition("/")[2]]

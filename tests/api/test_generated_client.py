@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from functions.api.app import app
-from functions.api.http.openapi import document
 from functions.shop.fulfilment import fulfil_order
 from proof.support.http_client import ANN, HOME_ADDRESS, WAREHOUSE, ApiHarness, http_event, invoke_api
+from tests.support.served_document import served_document
 
 USERS = {token.sub: token for token in (ANN, WAREHOUSE)}
 PACKAGE = "orderstream_client"
@@ -64,7 +63,7 @@ def url(api: ApiHarness) -> Iterator[str]:
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What the generator printed. The package `orderstream_client` can be imported."""
     folder = tmp_path_factory.mktemp("client")
-    (folder / "openapi.json").write_text(json.dumps(document(app)))
+    (folder / "openapi.json").write_text(json.dumps(served_document()))
     (folder / "configuration.json").write_text(json.dumps(CONFIGURATION))
     command = [str(Path(sys.executable).parent / "openapi-python-client"), "generate", "--path", "openapi.json"]
     command += ["--output-path", PACKAGE, "--meta", "none", "--config", "configuration.json"]
@@ -82,7 +81,7 @@ def module(name: str) -> Any:
 
 def test_the_generator_reads_every_operation_but_the_import_of_files(generated: str) -> None:
     assert generated.count("WARNING") == 1, generated
-    operations = [one for item in document(app)["paths"].values() for one in item.values()]
+    operations = [one for item in served_document()["paths"].values() for one in item.values()]
     for operation in operations:
         if operation["operationId"] not in NOT_GENERATED:
             assert module(f"api.{operation['tags'][0]}.{operation['operationId']}").sync_detailed

@@ -13,17 +13,17 @@ from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.fields import COUNTRY_CODES
 from functions.api.http.guard import IMPORT_ROUTE, METHODS_WITH_BODY, UploadedFile
-from functions.api.http.openapi import document
 from functions.api.http.problems import PROBLEM_TYPES
 from functions.api.routes.imports import parse_lines
 from functions.handlers.api import handler
 from functions.runtime.environment import load_environment
 from functions.shop.imports import ParsedLine
 from proof.support.http_client import http_event, invoke_api
+from tests.support.served_document import served_document
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
 PAGES = dict.fromkeys(("GET /invoices/{invoice_id}/print", "GET /unsubscribe", "POST /unsubscribe"), "text/html")
-DOCUMENT = document(app)
+DOCUMENT = served_document()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, item in DOCUMENT["paths"].items()

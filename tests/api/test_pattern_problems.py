@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from functions.api.app import app
-from functions.api.http.openapi import document
 from proof.support.http_client import STAFF, ApiHarness, invoke_api
 from tests.api.hostile.request import HostileRequest, valid_request
+from tests.support.served_document import served_document
 
-DOCUMENT = document(app)
+DOCUMENT = served_document()
 BREAKING_TEXTS = ("-", "--", "\x07", "a b")
 REGULAR_EXPRESSION = re.compile(r"[\\^$*\[\]{}]|pattern|regex")
 

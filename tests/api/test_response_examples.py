@@ -12,9 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from functions.adapters import mail_suppression
-from functions.api.app import app
 from functions.api.http import context
-from functions.api.http.openapi import document
 from functions.api.http.problems import PROBLEM_TYPES
 from functions.runtime import clients
 from local.world.harness import ShopHarness
@@ -23,9 +21,10 @@ from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness
 from proof.support.recorded import PROJECT, Recorded
 from tests.api.conftest import SUPPRESSED
 from tests.api.route_examples import call_successfully, furnish_shop
+from tests.support.served_document import served_document
 
 FILE = PROJECT / "page" / "apiExamples.json"
-DOCUMENT = document(app)
+DOCUMENT = served_document()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, item in DOCUMENT["paths"].items()

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from functions.api.app import app
-from functions.api.http.openapi import document
 from functions.shop import lists
 from proof.support.every_route import ROUTES
 from proof.support.http_client import ANN, JSON, STAFF, ApiHarness, http_event
@@ -14,6 +12,7 @@ from tests.api.hostile import judge as judging
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import valid_request
+from tests.support.served_document import served_document
 
 PRODUCT = {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"}
 KEPT = {"statusCode": 201, "headers": {"Content-Type": "application/json"}, "isBase64Encoded": False}
@@ -23,7 +22,7 @@ PROBLEM = {"type": "/docs#malformed", "title": "No", "status": 400, "detail": "n
 
 @pytest.fixture(scope="module")
 def judge() -> ResponseJudge:
-    return ResponseJudge(document(app))
+    return ResponseJudge(served_document())
 
 
 @pytest.fixture
