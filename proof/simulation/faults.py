@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from proof.simulation.rng import SeededRandom
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+MAX_TORN_SECONDS = 2.0
+"""How long a consistent read of several items may take. Each of them is as it was at some moment of this time.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html (isolation levels)
+"""
 MAX_REPLICA_LAG_SECONDS = 90.0
 """How old the items of an eventually consistent read may be. DynamoDB states no limit, and usually needs no second."""
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
@@ -94,6 +99,10 @@ CALL_FAULTS = (
     CallFault(
         "deletes late", 0.080, "a client gives up, and the service executes its deletions up to 5 minutes later", 2,
         _is_in({"BatchWriteItem", "DeleteItem"}),
+    ),
+    CallFault(
+        "torn read", 0.150, "a consistent read returns some items as they were when it began, and others as they are",
+        1, lambda call: call.operation in {"BatchGetItem", "Query"} and not call.allows_stale_read,
     ),
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from proof.simulation.botocore_clients import UnsignedRequest
-from proof.simulation.faults import DAY, MAX_REPLICA_LAG_SECONDS, MINUTE, FaultInjector, Strike
+from proof.simulation.faults import DAY, MAX_REPLICA_LAG_SECONDS, MAX_TORN_SECONDS, MINUTE, FaultInjector, Strike
 from proof.simulation.queues import Message, SimulatedQueue, arn_of
 from proof.simulation.rng import SeededRandom
 from proof.simulation.scheduler import SimulatedProcess, VirtualScheduler
@@ -43,7 +43,7 @@ def _json(value: Any) -> WireResponse:
 class SimulatedDynamoDB(JsonService):
     """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
 
-    These faults are transaction conflicts, stale reads, batches of which only a part is processed, and throttling.
+    These faults are transaction conflicts, stale and torn reads, batches of which only a part is processed, and throttling.
     """
 
     THROTTLING: ErrorCodes = (
@@ -52,8 +52,10 @@ class SimulatedDynamoDB(JsonService):
         (400, "RequestLimitExceeded"),
     )
 
-    def __init__(self, table: SimulatedTable, now: Callable[[], float]) -> None:
-        self._table, self._now = table, now
+    def __init__(
+        self, table: SimulatedTable, now: Callable[[], float], pause: Callable[[float], None] = lambda seconds: None
+    ) -> None:
+        self._table, self._now, self._pause = table, now, pause
         self._tokens: dict[str, tuple[float, bytes]] = {}
         self._tokens_in_progress: set[str] = set()
 
@@ -131,6 +133,12 @@ class SimulatedDynamoDB(JsonService):
                 lags = SeededRandom(int(strike.share * 2**53))
                 return self._stale_answer(
                     operation, request, lambda key: MAX_REPLICA_LAG_SECONDS * max(0.0, 2 * lags.random(*key) - 1) ** 2
+                )
+            case "torn read":
+                lags, began = SeededRandom(int(strike.share * 2**53)), self._now()
+                self._pause(MAX_TORN_SECONDS * strike.share)
+                return self._stale_answer(
+                    operation, request, lambda key: (self._now() - began) * (lags.random(*key) < 0.5)
                 )
             case "unprocessed" | "dies half-way":
                 return self._half_done(strike, operation, request.parsed_body)

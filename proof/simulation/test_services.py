@@ -275,6 +275,29 @@ def test_a_late_index_shows_some_items_as_they_are_and_others_as_they_were(
     assert {item["text"]["S"] for item in found} == {"old", "new"}
 
 
+# torn reads -----------------------------------------------------------------------------------------------------------
+def test_a_torn_read_shows_some_items_as_they_were_when_it_began(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(text: str) -> None:
+        for number in range(9):
+            world.table.call("PutItem", Item={"PK": {"S": f"i{number}"}, "SK": {"S": "a"}, "text": {"S": text}})
+
+    def read() -> None:
+        keys = [{"PK": {"S": f"i{number}"}, "SK": {"S": "a"}} for number in range(9)]
+        asked = {world.table.name: {"Keys": keys, "ConsistentRead": True}}
+        (items,) = botocore_clients.client("dynamodb").batch_get_item(RequestItems=asked)["Responses"].values()
+        found.extend(item["text"]["S"] for item in items)
+
+    found: list[str] = []
+    write("old")
+    strike_all(monkeypatch, "torn read", 0.5)
+    world.tasks.start(SimulatedProcess("reader"), read)
+    world.tasks.start(SimulatedProcess("writer"), partial(write, "new"), 0.5)
+    world.tasks.run(world.tasks.now + 10)
+    assert {*found} == {"old", "new"}
+
+
 # writes that land late ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["lands late", "dies, lands late"])
 @pytest.mark.parametrize("is_there", [False, True])

@@ -225,7 +225,7 @@ class Simulation:
 
     def _services(self) -> dict[str, Service]:
         return {
-            "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
+            "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now, self.tasks.pause),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.rng, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,

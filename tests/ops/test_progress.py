@@ -30,8 +30,8 @@ def one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "drift --only accounts",
-        "drift",
+        "drift --only accounts --pause 0.001",
+        "drift --pause 0.001",
         "drift --all --pause 0.001",
         "migrate up --dry-run",
         "migrate up",
@@ -46,7 +46,6 @@ def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_numb
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     monkeypatch.setattr("ops.scan.progress.REPORT_EVERY_SECONDS", 0)
-    monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # replaces the default of --pause
     write_one_of_each_type(harness.shop.table)
     with suppress(SystemExit):  # some samples contradict each other, so a command may end with an error
         main(command.split())
