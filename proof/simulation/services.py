@@ -43,7 +43,8 @@ def _json(value: Any) -> WireResponse:
 class SimulatedDynamoDB(JsonService):
     """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
 
-    These faults are transaction conflicts, stale and torn reads, batches of which only a part is processed, and throttling.
+    These faults are transaction conflicts, stale and torn reads, batches of which only a part is processed, and
+    throttling.
     """
 
     THROTTLING: ErrorCodes = (
