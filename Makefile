@@ -68,7 +68,7 @@ all-examples: installed ##+ run the slow tests, and all examples of the tests of
 
 # The longest test file is first, so that no process waits for it at the end.
 laptop: installed ##+ run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
-	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=400 tests/laptop/test_prove.py tests/laptop $(ARGS)
+	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=600 tests/laptop/test_prove.py tests/laptop $(ARGS)
 
 rehearse-upgrade: installed ##+ rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
@@ -95,7 +95,7 @@ hostile: installed ##+ send 9,000 hostile requests, which the API must answer as
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
 
 extending: installed ##+ run all checks and tests after each extension of docs/extending.md; takes an hour
-	$(python) -m pytest -m extending tests/docs/test_extending.py $(ARGS)
+	$(python) -m pytest -m extending -o faulthandler_timeout=0 tests/docs/test_extending.py $(ARGS)
 
 bench: installed build/bench/.installed ##+ measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
 	$(python) -m proof.bench $(ARGS)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from local.laptop.shop_client import PROJECT, RunningShop, find
@@ -27,6 +27,7 @@ class LaptopShop:
         self.state, self.arguments = state, arguments
         self.ports = {f"--{name}port": str(processes.free_port()) for name in ("", "provider-", "page-")}
         self.up_process: subprocess.Popen[bytes] | None = None
+        self._watch = ExitStack()
 
     def start(self) -> float:
         """Run `up` and wait until the shop is ready. Return the seconds until then."""
@@ -45,6 +46,7 @@ class LaptopShop:
                 stdout=log,
                 stderr=log,
             )
+        self._watch.enter_context(processes.ended_with_this_process(self.up_process.pid, by="TERM"))
         while not find(self.state):
             if self.up_process.poll() is not None or time.monotonic() - began > READY_SECONDS:
                 raise processes.ProcessFailed(f"The shop did not start:\n{self.log()}")
@@ -63,6 +65,7 @@ class LaptopShop:
     def stop(self) -> None:
         """Stop the shop by Ctrl-C (SIGINT). Raises ProcessFailed if it does not exit with 0."""
         assert self.up_process is not None
+        self._watch.close()
         self.up_process.send_signal(signal.SIGINT)
         if self.up_process.wait(30):
             raise processes.ProcessFailed(f"The shop did not stop cleanly:\n{self.log()}")
@@ -70,6 +73,7 @@ class LaptopShop:
     def kill(self) -> None:
         """Kill all processes with SIGKILL: `up`, the local DynamoDB, the local AWS and its functions."""
         assert self.up_process is not None
+        self._watch.close()
         ids = [processes.running_process_id(self.state / part) for part in ("engine", "aws")]
         self.up_process.kill()
         for id in filter(None, ids):  # killpg(0) would kill this process itself

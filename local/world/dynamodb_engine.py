@@ -271,13 +271,17 @@ def restart(engine: Engine) -> Engine:
 def temporary_engine() -> Iterator[Engine]:
     """Run a new local DynamoDB during a `with` block. At the end, stop it and delete its database file.
 
+    Both happen too if this process is killed.
+
     The database file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
     """
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))
+        process_id = processes.running_process_id(started.directory)
         try:
-            yield started
+            with processes.ended_with_this_process(process_id or 0, folder=started.directory):
+                yield started
         finally:
             started.stop()
 

@@ -258,6 +258,22 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
     return False
 
 
+@contextmanager
+def ended_with_this_process(process_id: int, *, by: str = "KILL", folder: Path | None = None) -> Iterator[None]:
+    """If this process dies during a `with` block, even by SIGKILL, end another process and delete its folder.
+
+    A shell does so once its input ends, which only this process holds open. `by`: the name of the signal.
+    """
+    script = 'read -r _; kill "-$1" "$2"; [ -z "$3" ] || rm -rf "$3"'
+    command = ["/bin/sh", "-c", script, "watch", by, str(process_id), str(folder or "")]
+    watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield
+    finally:
+        watch.kill()
+        watch.communicate()
+
+
 def kill_children() -> None:
     """Kill all processes that this Python process started, with their own children, and wait for them."""
     for child in _children.values():

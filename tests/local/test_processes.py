@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from local.laptop import log_files
+from local.laptop.shop_client import PROJECT
 from local.world import processes
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -102,3 +105,17 @@ def test_the_process_that_holds_a_port_is_named() -> None:
 def test_a_port_of_an_unknown_process_is_still_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(processes, "PROC", tmp_path)
     assert processes.describe_listener(1) == "another process"
+
+
+def test_a_killed_test_leaves_no_engine_and_no_folder_behind() -> None:
+    script = (
+        "import time\nfrom local.world import dynamodb_engine\nwith dynamodb_engine.temporary_engine() as engine:\n"
+        "    print(engine.port, engine.directory, flush=True)\n    time.sleep(60)"
+    )
+    test = subprocess.Popen([sys.executable, "-c", script], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    assert test.stdout is not None
+    port, _, folder = test.stdout.readline().strip().partition(" ")
+    assert processes.is_listening(int(port))
+    test.kill()
+    test.communicate()
+    eventually(lambda: not processes.is_listening(int(port)) and not Path(folder).exists())
