@@ -80,6 +80,7 @@ def test_the_rule_of_a_floor_does_not_change_unnoticed(name: str) -> None:
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN_FLOORS[name]
 
 
+@pytest.mark.slow
 def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict[str, str]) -> None:
     with measured_shop.open_shop(engine, queues) as shop:
         burst = life.run_burst(shop)

@@ -4,7 +4,8 @@
     python -m proof.mutants.operators functions/shop/refunds.py --before before.json -- tests/shop/test_refunds.py
 
 A fault is one changed operator in one function: a moved boundary, a reversed comparison or condition, another number, a
-dropped call or a dropped part of a condition. The same seed plants the same faults as long as the module is the same.
+dropped call or a dropped part of a condition. It is planted in memory, so a test that only reads the module's text
+cannot detect it. The same seed plants the same faults as long as the module is the same.
 A fault cannot reach a closure that was made at import. With `--before`, the exit code is 1 if the tests no longer
 detect a fault that they detected in the earlier run.
 """

@@ -10,6 +10,7 @@ from proof.scale.runs import ORDER, run_profile
 from proof.scale.setups import setups
 
 
+@pytest.mark.slow
 def test_the_pages_equal_the_stored_figures(deployment: Deployment) -> None:
     files = report.render_files(deployment)
     stale = [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text]
@@ -22,6 +23,7 @@ def test_the_stored_figures_belong_to_the_present_traces_numbers_and_model(deplo
         pytest.fail("proof/scale/results.json is stale: run `make scale`", pytrace=False)
 
 
+@pytest.mark.slow
 def test_a_run_gives_the_stored_figures_again(deployment: Deployment) -> None:
     row = report.find_row(report.load_results(), "deployed", "flash")
     run = run_profile(setups(deployment)["deployed"], report.PROFILE_BY_NAME["flash"], row["at_80_rate"])

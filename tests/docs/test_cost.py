@@ -250,6 +250,7 @@ def test_a_month_without_orders_costs_what_stands_in_the_template() -> None:
     assert {name: lines[name] for name in standing} == pytest.approx(standing)
 
 
+@pytest.mark.slow
 def test_the_bill_grows_with_the_settings() -> None:
     def costs(**settings: object) -> dict[str, float]:
         found: dict[str, float] = {}

@@ -89,6 +89,7 @@ def units_by_index(consumed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # filter or key --------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_filter_costs_what_it_reads_and_a_scan_grows_with_the_shop(seeded: list[Item]) -> None:
     scan = ceil(sum(map(item_bytes, seeded)) / READ_UNIT) / 2
     assert_page_says(

@@ -152,6 +152,7 @@ def test_two_runs_of_a_seed_make_equal_items_and_another_seed_makes_others() -> 
     assert one.table.items != other.table.items
 
 
+@pytest.mark.slow
 def test_the_counts_follow_the_stated_distributions(played: tuple[MemoryShop, History]) -> None:
     it, counts = Distribution(), played[1].counts
     assert counts["orders"] == ORDERS

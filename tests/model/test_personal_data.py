@@ -164,6 +164,7 @@ def test_it_is_exported_and_erased(harness: ShopHarness) -> None:
 """
 
 
+@pytest.mark.slow
 def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_erased_and_exported(
     tmp_path: Path,
 ) -> None:
