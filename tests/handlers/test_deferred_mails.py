@@ -238,6 +238,30 @@ def test_a_copy_that_comes_while_the_mail_is_being_deferred_sends_nothing(shop: 
     assert mailed(shop).total() == 1
 
 
+@pytest.mark.parametrize("refused", [0, 1])
+def test_a_sender_whose_claim_has_ended_changes_nothing_once_another_has_sent_the_mail(
+    shop: ShopHarness, refused: int
+) -> None:
+    """`refused`: whether SES refuses the mail of the slow sender, so that it releases its claim: 0 or 1."""
+    message = order_messages(shop)[0]
+    asked = ListRequest(ANN, 10), fields(message)["detail"]["data"]["order_id"]
+    marked: list[Any] = []
+
+    def another_sends() -> None:
+        shop.clock_offset += timedelta(seconds=MAIL_CLAIM_SECONDS + 1)
+        assert send_orders(message) == []
+        marked.extend(list_notifications_of_order(shop.shop, *asked).items)
+
+    with (
+        fail_calls("sesv2", "SendEmail", *QUOTA, times=refused),
+        run_before_call("dynamodb", "PutItem", another_sends, call=2),
+    ):
+        assert send_orders(message) == [message["messageId"]]
+    assert list_notifications_of_order(shop.shop, *asked).items == tuple(marked)
+    assert send_orders(message, *shop.take_deferred_messages("order_notification")) == []
+    assert mailed(shop).total() == 2 - refused
+
+
 def test_a_deferred_mail_is_listed_as_one_that_is_being_sent(shop: ShopHarness) -> None:
     message = order_messages(shop)[0]
     with fail_calls("sesv2", "SendEmail", *QUOTA):
@@ -278,6 +302,22 @@ def test_copies_of_a_page_do_not_multiply_while_mails_are_refused(shop: ShopHarn
         assert send_alerts(*waiting) == []
         waiting = shop.take_deferred_messages("product_alert")
     assert mailed(shop) == Counter(f"c{number}@example.com" for number in range(5))
+
+
+def test_a_deferral_that_is_recorded_late_makes_no_older_message_valid_again(shop: ShopHarness) -> None:
+    (message,) = alert_messages(shop)
+    older: list[Message] = []
+
+    def defer_twice_more() -> None:
+        older.extend(shop.take_deferred_messages("product_alert"))
+        for _ in range(2):
+            assert send_alerts(*(older[1:] or [message])) == []
+            older.extend(shop.take_deferred_messages("product_alert"))
+
+    with fail_calls("sesv2", "SendEmail", *QUOTA), run_before_call("dynamodb", "UpdateItem", defer_twice_more):
+        assert send_alerts(message) == []
+        assert send_alerts(*older[:2]) == []
+        assert shop.take_deferred_messages("product_alert") == []
 
 
 def test_the_next_page_begins_a_deferral_of_its_own(shop: ShopHarness) -> None:

@@ -310,17 +310,42 @@ def test_within_a_day_a_second_event_of_its_kind_sends_no_mails_and_the_next_eve
     assert set(told(shop).values()) == {3}, "an event older than the campaign's is ignored"
 
 
-def test_of_two_concurrent_events_only_one_becomes_a_campaign(shop: ShopHarness) -> None:
+@pytest.mark.parametrize("write", ["PutItem", "UpdateItem"])
+def test_of_two_concurrent_events_only_one_becomes_a_campaign(shop: ShopHarness, write: str) -> None:
+    """`write`: how the campaign is stored. It is updated if the table has an ended campaign of its product."""
+    if write == "UpdateItem":
+        costs(shop, 1090)
+        work(shop)
+        a_day_later(shop)
+    before = told(shop)
     costs(shop, 990)
     costs(shop, 890)
     one, two = messages(shop)
     with (
         run_before_call("dynamodb", "TransactWriteItems", lambda: None),
-        run_before_call("dynamodb", "PutItem", lambda: handle(two)),
+        run_before_call("dynamodb", write, lambda: handle(two)),
     ):
         assert handle(one) == []
     work(shop)
-    assert told(shop) == EVERYBODY
+    assert told(shop) - before == EVERYBODY
+
+
+def test_a_slower_worker_on_the_same_page_does_not_move_the_campaign_back(shop: ShopHarness) -> None:
+    costs(shop, 990)
+    (first,) = messages(shop)
+
+    def a_page_further_the_price_rises() -> None:
+        handle(first)
+        handle(shop.take_messages("product_alert")[0])
+        costs(shop, 1090)
+        work(shop, *shop.take_messages("product_alert"))
+
+    with run_before_call("dynamodb", "UpdateItem", a_page_further_the_price_rises):
+        assert handle(first) == []
+    assert told(shop).total() == 6
+    costs(shop, 890)
+    work(shop)
+    assert told(shop) == EVERYBODY, "the next campaign continues behind the second page"
 
 
 def test_two_workers_on_the_same_page_send_one_mail_to_each_follower(shop: ShopHarness) -> None:

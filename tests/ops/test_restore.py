@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,17 +11,18 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from functions.adapters import object_store
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
 from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, events
 from functions.model.entities import ArchivedOrder, Dispute, Order
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.table import ARCHIVED_ORDER, CONTRIBUTION, PAYMENT_CLAIM
+from functions.model.table import ARCHIVED_ORDER, CONTRIBUTION, CUSTOMER, PAYMENT_CLAIM
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
+from functions.shop import customers, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
-from functions.shop import orders, payments, placing, refund_processing, refunds, returns
 from local.laptop import shop_client
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -278,6 +280,30 @@ def test_two_concurrent_restores_of_the_same_order_reach_one_result(harness: Sho
     assert [event for _, event, _ in log(harness, order_id)].count("OrderRestored") == 1
 
 
+@pytest.mark.parametrize("parts", [1, 97])
+def test_a_slow_restore_writes_nothing_if_the_order_came_back_and_was_archived_again(
+    harness: ShopHarness, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its first transaction nor its last puts an item of the first object beside the new archived order."""
+    monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", parts)
+    order_id, _ = archived_order(harness)
+    last, at_rest = list[Image](), list[Image]()
+
+    def there_and_back() -> None:
+        bring_back(harness, order_id, keep_days=10)
+        report_external_refund(harness.shop, "pi_1", 100)
+        harness.process_all()
+        last.extend(archived(harness, order_id))
+        at_rest.extend(order_partition(harness, order_id))
+
+    with run_before_call("dynamodb", "TransactWriteItems", there_and_back), pytest.raises(TableBusy):
+        bring_back(harness, order_id)  # years later, it may not try again
+    assert order_partition(harness, order_id) == at_rest
+    bring_back(harness, order_id)
+    harness.process_all()
+    is_back(harness, order_id, last)
+
+
 @pytest.mark.usefixtures("in_parts")
 def test_a_late_record_of_the_stub_deletes_no_restored_item(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
@@ -322,14 +348,24 @@ def test_an_object_that_is_gone_or_another_brings_nothing_back(harness: ShopHarn
     assert order_partition(harness, order_id) == before
 
 
-def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHarness) -> None:
+@pytest.mark.parametrize("during", [False, True])
+def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHarness, during: bool) -> None:
     order_id, _ = archived_order(harness)
     # the payment is from the time before claims existed
     harness.shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
     told = payments.ProviderPaymentEvent("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
-    payments.record_payment(harness.shop, told, {"id": "evt_again"})
-    before = order_partition(harness, order_id)
-    with pytest.raises(NotRestorable, match="PAYMENT#pi_1 was written again"):
+    before: list[Image] = []
+
+    def comes_again() -> None:
+        payments.record_payment(harness.shop, told, {"id": "evt_again"})
+        before.extend(order_partition(harness, order_id))
+
+    if not during:
+        comes_again()
+    with (
+        run_before_call("dynamodb", "TransactWriteItems", comes_again) if during else nullcontext(),
+        pytest.raises(NotRestorable, match="PAYMENT#pi_1 was written again"),
+    ):
         bring_back(harness, order_id)
     assert order_partition(harness, order_id) == before
 
@@ -358,14 +394,19 @@ def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_cus
     is_forgotten(harness, order_id)
 
 
-@pytest.mark.parametrize("parts", [1, 97])
+@pytest.mark.parametrize(("parts", "known"), [(1, True), (97, True), (97, False)])
 def test_a_customer_erased_just_before_the_restore_is_not_on_the_order(
-    harness: ShopHarness, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, order_id: str, parts: int, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`known`: whether the table has the customer when the restore begins."""
     monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", parts)
     archived(harness, order_id)
+    if not known:
+        harness.shop.table.batch_delete([CUSTOMER.key(customer_id="ann")])
 
     def forget() -> None:
+        if not known:
+            customers.register_customer(harness.shop, ANN, "ann@example.org", "Ann")
         forgetting.erase_customer(harness.shop, ANN, "ann")
 
     with run_before_call("dynamodb", "TransactWriteItems", forget, call=2 if parts == 1 else 1):
