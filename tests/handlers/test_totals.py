@@ -330,6 +330,27 @@ def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopH
     assert is_what_the_primaries_add_up_to(opened)
 
 
+@pytest.mark.parametrize(("other", "result"), [(False, (1, 5)), (True, (2, 3))])
+def test_a_review_written_while_a_rebuild_counts_one_of_its_product_is_in_the_rating(
+    opened: ShopHarness, other: bool, result: tuple[int, int]
+) -> None:
+    """The other review is counted by the reader. A change of the same review is counted by nobody but the rebuild."""
+    order_id = bought(opened)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 2, "Well.")
+    opened.new_records()  # these records are lost
+
+    def meanwhile() -> None:
+        if other:
+            opened.shop.table.write(put_if_absent(REVIEW, replace(SAMPLES[REVIEW], customer_id="bob", stars=1)))
+            handle(*opened.new_records())
+        else:
+            reviews.write_review(opened.shop, ANN, "mug", order_id, 5, "Very well.")
+
+    with run_before_call("dynamodb", "TransactWriteItems", meanwhile):
+        rebuild_copies(opened.shop)
+    assert rating(opened) == result
+
+
 def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=2)
     was_paid = opened.new_records()

@@ -5,9 +5,10 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from functions.handlers import copies_reader
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
-from functions.model.table import ROWS_BY_TYPE
+from functions.model.table import REVIEW, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
 from functions.shop.archive import start_archiving
@@ -33,11 +34,12 @@ from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy
-from ops.scan.checkpoint import Checkpoint
+from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from proof.support.archiving import create_delivered_order
-from proof.support.client_faults import ProcessKilled
+from proof.support.client_faults import ProcessKilled, run_before_call
 from proof.support.examples import many
 from proof.support.operator_shop import fake_running_shop
+from proof.support.samples import SAMPLES
 from tests.support.saved import reused
 
 CORRUPTIONS = many(1000, 200)
@@ -530,6 +532,78 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
     assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["pieces"]["N"] for image in everything(harness.shop.table).values() if "pieces" in image]
     assert units == ["2", "2"]
+
+
+def review(harness: ShopHarness, who: str, stars: int, *, counted: bool = True, version: int = 1) -> None:
+    """Let a customer review a mug. `counted`: whether the reader gets the stream record."""
+    written = replace(SAMPLES[REVIEW], customer_id=who, stars=stars, version=version)
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=REVIEW.encode(written))
+    records = harness.new_records()
+    if counted:
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
+
+
+def rating(harness: ShopHarness) -> tuple[int, int]:
+    found = reviews.get_rating_of_product(harness.shop, SAMPLES[REVIEW].product_id)
+    return found.reviews, found.stars
+
+
+def drift_lock(harness: ShopHarness, who: str) -> Checkpoint:
+    return Checkpoint(harness.shop.table, "drift", "all", "repair", by=who)
+
+
+@pytest.mark.parametrize("total_is_wrong", [True, False])
+def test_a_review_that_is_counted_while_its_rating_is_repaired_stays_counted(
+    harness: ShopHarness, total_is_wrong: bool
+) -> None:
+    """Either the rating is wrong, or the check cannot measure it, because it counts a review that was missed."""
+    review(harness, "ann", 1)
+    review(harness, "bob", 2, counted=total_is_wrong)
+    if total_is_wrong:
+        table = harness.shop.table
+        image = next(image for image in everything(table).values() if image["type"]["S"] == "Rating")
+        table.client.put_item(TableName=table.name, Item={**image, "stars": {"N": "77"}})
+    with ExitStack() as hooks:
+
+        def just_then(_: Discrepancy) -> None:
+            another = partial(review, harness, "cleo", 4)
+            hooks.enter_context(run_before_call("dynamodb", "TransactWriteItems", another))
+
+        if not total_is_wrong:
+            hooks.enter_context(run_before_call("dynamodb", "Scan", partial(review, harness, "dan", 5), call=2))
+        checkpoint = hooks.enter_context(drift_lock(harness, "ann@desk"))
+        drift = looked(harness, repair=True, report_discrepancy=just_then, checkpoint=checkpoint)
+    assert drift.unrepaired == 0
+    assert rating(harness) == ((3, 7) if total_is_wrong else (4, 12))
+    assert looked(harness).discrepancies == {}
+
+
+@pytest.mark.parametrize("meanwhile", ["repaired", "changed", "taken over"])
+def test_a_missed_review_is_not_counted_by_a_run_whose_check_is_outdated(harness: ShopHarness, meanwhile: str) -> None:
+    """Another run has counted it, or the review has changed, or another run has the lock and is going to count it."""
+    review(harness, "ann", 1)
+    review(harness, "bob", 2, counted=False)
+    left: list[Any] = []
+
+    def just_then(_: Discrepancy) -> None:
+        if meanwhile == "repaired":
+            assert looked(harness, repair=True).unrepaired == 0
+        elif meanwhile == "changed":
+            review(harness, "bob", 3, counted=False, version=2)
+        else:
+            harness.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
+            drift_lock(harness, "bob@desk")
+        left.append(everything(harness.shop.table))
+
+    with ExitStack() as hooks:
+        hooks.enter_context(run_before_call("dynamodb", "Scan", partial(review, harness, "dan", 5), call=2))
+        checkpoint = None
+        if meanwhile == "taken over":
+            hooks.enter_context(pytest.raises(Locked))
+            checkpoint = hooks.enter_context(drift_lock(harness, "ann@desk"))
+        looked(harness, repair=True, report_discrepancy=just_then, checkpoint=checkpoint)
+    assert left == [everything(harness.shop.table)]
+    assert rating(harness) == ((3, 8) if meanwhile == "repaired" else (2, 6))
 
 
 @pytest.mark.parametrize(("shards", "wrong"), [(64, False), (1, True)])
