@@ -55,6 +55,8 @@ from functions.shop.payments import apply_kept_events
 from functions.shop.shop import ShopContext, retry_on_conflict
 from ops import targets
 from ops.cli_errors import UsageError
+from ops.item_keys import item_key
+from ops.repair.copy_checks import replace_image
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep import filter_by_type, sweep
@@ -171,7 +173,9 @@ def restore_order(
             for part in parts[:-1]:
                 shop.table.write(check_unchanged(ARCHIVED_ORDER, stub), *map(_put_item, part))
             customer_check = _check_customer_unchanged(customer, stub.customer_id)
-            shop.table.write(_replace_stub(stub, header), customer_check, end, *map(_put_item, parts[-1]))
+            # Each write of an archived order raises its version, so no other attribute needs to be compared.
+            restored = replace_image(ORDER, item_key(header), ARCHIVED_ORDER.encode(stub), header)
+            shop.table.write(restored, customer_check, end, *map(_put_item, parts[-1]))
         ends_at = instant_from_epoch(int(end.request["Item"]["ttl"]["N"]))
         kept = [KEPT_EVENT.decode(it) for it in there.values() if it["type"]["S"] == KEPT_EVENT.type]
         events = [f"{it.kind.lower()} {it.object_id} ({it.status}) of {it.payment_id}" for it in kept]
@@ -324,20 +328,6 @@ def _put_item(image: Image) -> Write[Any]:
     if row.kind != "log":
         request["ConditionExpression"] = "attribute_not_exists(PK)"
     return Write("Put", row, request, lambda _: WriteConflict(row.type))
-
-
-def _replace_stub(stub: ArchivedOrder, image: Image) -> Write[Any]:
-    request = {
-        "Item": image,
-        "ConditionExpression": "#type = :stub AND #version = :version AND #sha256 = :sha256",
-        "ExpressionAttributeNames": {"#type": "type", "#version": "version", "#sha256": "sha256"},
-        "ExpressionAttributeValues": {
-            ":stub": {"S": ARCHIVED_ORDER.type},
-            ":version": {"N": str(stub.version)},
-            ":sha256": {"S": stub.sha256},
-        },
-    }
-    return Write("Put", ORDER, request, lambda _: WriteConflict(ORDER.type))
 
 
 def restore_orders_placed(
