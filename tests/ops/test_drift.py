@@ -15,10 +15,12 @@ import pytest
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
+from functions.dynamodb.writes import WriteConflict
 from functions.handlers import copies_reader
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
+from functions.model.table import ORDER_SUMMARY as SUMMARY
 from functions.model.table import REVIEW, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
@@ -33,7 +35,7 @@ from ops.__main__ import main
 from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.item_keys import ItemKey, item_key
-from ops.repair.copy_checks import Discrepancy
+from ops.repair.copy_checks import Discrepancy, replace_image
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from proof.support.archiving import create_delivered_order
 from proof.support.client_faults import ProcessKilled, run_before_call
@@ -532,6 +534,25 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
     assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["pieces"]["N"] for image in everything(harness.shop.table).values() if "pieces" in image]
     assert units == ["2", "2"]
+
+
+OLDER, NEWER = (SUMMARY.encode(replace(SAMPLES[SUMMARY], version=number)) for number in (1, 2))
+UNVERSIONED = {name: value for name, value in OLDER.items() if name != "version"}
+
+
+@pytest.mark.parametrize("is_deletion", [False, True])
+@pytest.mark.parametrize(
+    ("read", "now"), [(None, NEWER), (OLDER, NEWER), (OLDER, None), (UNVERSIONED, NEWER), (UNVERSIONED, None)]
+)
+def test_a_repair_of_one_item_changes_nothing_if_the_item_is_no_longer_as_it_was_read(
+    harness: ShopHarness, read: Image | None, now: Image | None, is_deletion: bool
+) -> None:
+    table = harness.shop.table
+    if now is not None:
+        table.client.put_item(TableName=table.name, Item=now)
+    with pytest.raises(WriteConflict):
+        table.write(replace_image(SUMMARY, item_key(OLDER), read, None if is_deletion else OLDER))
+    assert everything(table).get(item_key(OLDER)) == now
 
 
 def review(harness: ShopHarness, who: str, stars: int, *, counted: bool = True, version: int = 1) -> None:
