@@ -195,7 +195,9 @@ def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
     harness.new_records()
     harness.take_messages("order_notification")
     assert redrive(harness, store) == RedriveResult()
+    before = harness.objects("failures")
     assert redrive(harness, store, key).done == [key]
+    assert harness.objects("failures") == before, "the mark names the first redrive"
     assert harness.new_records() == [], "existing items are not written again"
     assert told(harness, "order_notification") == [("OrderPlaced", 1)], "a repeated event has the same id"
 
