@@ -330,6 +330,19 @@ def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopH
     assert is_what_the_primaries_add_up_to(opened)
 
 
+def test_a_later_record_that_changes_no_amount_is_not_undone_by_a_slower_earlier_one(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    batches = []
+    for stars in (2, 5, 2):
+        reviews.write_review(opened.shop, ANN, "mug", order_id, stars, "Well.")
+        batches.append(opened.new_records())
+    first, second, third = batches
+    handle(*first)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(*third)):
+        assert handle(*second) == {"batchItemFailures": []}
+    assert rating(opened) == (1, 2)
+
+
 @pytest.mark.parametrize(("other", "result"), [(False, (1, 5)), (True, (2, 3))])
 def test_a_review_written_while_a_rebuild_counts_one_of_its_product_is_in_the_rating(
     opened: ShopHarness, other: bool, result: tuple[int, int]
