@@ -195,6 +195,14 @@ def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -
     assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 
 
+def test_a_deleted_item_is_not_created_again_although_it_had_no_version(shelf: Table) -> None:
+    before = {name: value for name, value in there(shelf, "p00").items() if name != "version"}
+    shelf.batch_delete([PRODUCT.key(product_id="p00")])
+    with pytest.raises(WriteConflict):
+        rewrite_item(shelf, before, {**before, "weight": {"N": "3"}})
+    assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == []
+
+
 def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) -> None:
     before = there(shelf, "p00")
     patient_wire.lose_response("UpdateItem")
