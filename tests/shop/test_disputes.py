@@ -246,6 +246,32 @@ def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_fo
     assert items_of(shop, order.order_id, ArchivedOrder), "the order stays archived"
 
 
+@pytest.mark.parametrize(("kept", "late"), [([], "opened"), (["opened"], "won")])
+def test_a_late_event_of_an_archived_order_does_not_replace_one_that_is_kept_meanwhile(
+    shop: ShopContext, rival: ShopContext, wire: WireTap, kept: list[str], late: str
+) -> None:
+    order = place(shop)
+    report_payment(shop, order)
+    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])  # as the archive Lambda does
+    for outcome in kept:
+        dispute(shop, ended, outcome, payment_id="pi_1")
+    wire.run_before_call("TransactWriteItems", lambda: dispute(rival, ended, "lost", payment_id="pi_1"))
+    assert dispute(shop, ended, late, payment_id="pi_1")["status"] == "LOST"
+    assert [event.status for event in items_of(shop, order.order_id, KeptEvent)] == ["LOST"]
+
+
+def test_a_dispute_just_before_its_payment_is_recorded_is_of_the_payment(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
+    order = place(shop)
+    wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order))
+    dispute(shop, order, "opened", payment_id="pi_1")
+    assert statuses(order_money.payments(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
+    assert list(payments.list_unmatched_payments(shop)) == []
+
+
 def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
