@@ -262,13 +262,17 @@ def test_a_late_event_of_an_archived_order_does_not_replace_one_that_is_kept_mea
     assert [event.status for event in items_of(shop, order.order_id, KeptEvent)] == ["LOST"]
 
 
+@pytest.mark.parametrize("earlier", [0, 1])
 def test_a_dispute_just_before_its_payment_is_recorded_is_of_the_payment(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap, earlier: int
 ) -> None:
+    """`earlier`: how many other disputes of the payment were kept before."""
     order = place(shop)
+    for number in range(earlier):
+        dispute(shop, order, "opened", number=2 + number, payment_id="pi_1")
     wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order))
     dispute(shop, order, "opened", payment_id="pi_1")
-    assert statuses(order_money.payments(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
+    assert len(statuses(order_money.payments(shop, order.order_id)[0])) == 1 + earlier
     assert list(payments.list_unmatched_payments(shop)) == []
 
 
