@@ -57,7 +57,8 @@ def test_every_function_has_a_role_of_its_own(dev: SynthesizedTemplate) -> None:
         role = dev.properties("AWS::IAM::Role")[id]
         assert role.keys() <= {"AssumeRolePolicyDocument"}, "no managed policies"
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+        lambda_alone = {"Service": "lambda.amazonaws.com"}
+        assert trust == {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": lambda_alone}
     assert all(len(policy["Roles"]) == 1 for policy in dev.properties("AWS::IAM::Policy").values())
 
 
@@ -108,6 +109,8 @@ def test_operators_are_principals_of_the_account_with_a_second_factor(dev: Synth
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
+    seconds = dev.properties("AWS::IAM::Role")[operators_role(dev)]["MaxSessionDuration"]
+    assert seconds == 12 * 60 * 60, "a sweep of a large table takes hours, and a lost session ends on the same day"
 
 
 def test_operators_have_the_permissions_of_their_tools(
@@ -348,6 +351,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
         assert bool(uses) == ("kms:ViaService" in str(statement.get("Condition"))), statement
     through = {service for it in statements for service in _services(it.get("Condition", {}))}
     assert through == {"dynamodb", "s3", "secretsmanager", "backup"}
+    assert [it["Resource"] for it in statements] == ["*"] * len(statements), "in a key policy: this key"
     managed, *_ = statements
     assert not [action for action in managed["Action"] if "*" in action]
 

@@ -124,6 +124,7 @@ def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: SynthesizedTempla
     (rule,) = [it for it in rules if it["Description"].startswith(f"{reaction.name}: ")]
     assert rule["EventPattern"] == {"source": ["orderstream"], "detail-type": list(reaction.event_names)}
     assert rule["EventBusName"] == {"Ref": next(iter(dev.resources("AWS::Events::EventBus")))}
+    assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]
     queue = dev.properties("AWS::SQS::Queue")[target["Arn"]["Fn::GetAtt"][0]]
     assert target["DeadLetterConfig"]["Arn"] == queue["RedrivePolicy"]["deadLetterTargetArn"]
@@ -223,10 +224,14 @@ def test_scheduled_functions_run_on_time_and_a_failed_run_is_kept(
     function = dev.function(module)
     rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
     (rule,) = [it for it in rules if it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
-    assert rule["ScheduleExpression"] == rate
+    assert (rule["ScheduleExpression"], rule["State"]) == (rate, "ENABLED")
     invokes = dev.properties("AWS::Lambda::EventInvokeConfig").values()
     (invoke,) = [it for it in invokes if it["FunctionName"] == {"Ref": function}]
+    # The next run also does the work of a run that failed, so a late retry would only be a second run at once.
+    assert (invoke["MaximumEventAgeInSeconds"], invoke["MaximumRetryAttempts"]) == (300, 0)
+    assert invoke["Qualifier"] == "$LATEST", "the rule calls the function, not a version of it"
     for target in rule["Targets"]:
+        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 300, "MaximumRetryAttempts": 2}
         assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
         assert target["DeadLetterConfig"]["Arn"] == invoke["DestinationConfig"]["OnFailure"]["Destination"]
         assert "Input" not in target, "the handler reads the time of the event itself"
@@ -264,7 +269,8 @@ def test_queues_last_4_days_and_dead_letter_queues_14(dev: SynthesizedTemplate) 
 def test_the_failure_store_and_the_bus_archive_last_30_days(dev: SynthesizedTemplate) -> None:
     (rule,) = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Failures")]["LifecycleConfiguration"]["Rules"]
     assert (rule["ExpirationInDays"], rule["Status"]) == (30, "Enabled")
-    assert dev.only_properties("AWS::Events::Archive")["RetentionDays"] == 30
+    archive = dev.only_properties("AWS::Events::Archive")
+    assert (archive["RetentionDays"], archive["EventPattern"]) == (30, {"source": ["orderstream"]}), "every event"
 
 
 def test_effects_and_commands_are_remembered_for_90_days() -> None:
@@ -279,7 +285,9 @@ def test_a_function_logs_json_into_the_group_of_its_stage_and_name_and_is_not_tr
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
     assert "TracingConfig" not in function
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+    # Without INFO the metrics in the log lines are lost, and with them most alarms. DEBUG would show whole items.
+    levels = {name: function["LoggingConfig"][f"{name}LogLevel"] for name in ("Application", "System")}
+    assert (function["LoggingConfig"]["LogFormat"], levels) == ("JSON", {"Application": "INFO", "System": "WARN"})
     group = dev.properties("AWS::Logs::LogGroup")[function["LoggingConfig"]["LogGroup"]["Ref"]]
     assert (group["LogGroupName"], group["RetentionInDays"]) == (f"/orderstream/dev/{lambda_name(module)}", 14)
 
@@ -301,6 +309,46 @@ def test_a_function_gets_the_variables_that_its_environment_reads(dev: Synthesiz
     assert environment.parse_environment(
         cls, {name: "1" if isinstance(it, dict) else it for name, it in variables.items()}
     )
+
+
+def test_each_function_has_the_time_and_the_memory_that_were_measured_for_it(dev: SynthesizedTemplate) -> None:
+    functions = {it["Handler"].split(".")[2]: it for it in dev.properties("AWS::Lambda::Function").values()}
+    assert {module: (it["Timeout"], it["MemorySize"]) for module, it in functions.items()} == {
+        "api": (15, 1024), "copies_reader": (120, 512), "event_publisher": (60, 512), "fulfilment_worker": (60, 512),
+        "order_notification_worker": (90, 512), "product_alert_worker": (120, 512), "refund_worker": (180, 512),
+        "customer_name_worker": (120, 512), "archive_worker": (120, 512), "import_worker": (30, 512),
+        "order_deadlines": (60, 1769), "customer_erasure": (300, 512), "backlog_metrics": (60, 512),
+    }  # fmt: skip
+
+
+def test_the_prices_periods_and_limits_of_the_shop_reach_the_functions_that_apply_them(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    open_order = {"PAYMENT_WINDOW_MINUTES": "30", "ASSUMED_DELIVERED_DAYS": "30"}
+    closed_order = {"CLOSED_ORDER_DAYS": "365", "RETURN_WINDOW_DAYS": "30"}
+    for name, template, writes, unpaid, domain in (
+        ("dev", dev, "0", "0", "shop.example"),
+        ("prod", prod, "60", "20", "shop.test"),
+    ):
+        limits = {"CUSTOMER_WRITES_PER_MINUTE": writes, "UNPAID_ORDERS_PER_CUSTOMER": unpaid}
+        mails = {"SENDER": f"orders@{domain}", "SHOP_NAME": "Orderstream"}
+        for module, expected in {
+            "api": {**limits, **closed_order, "CUSTOMER_WRITE_BURST": "60", "SHIPPING": "EUR:490", "TAX_RATE": "2000"},
+            "fulfilment_worker": {"INVOICE_SERIES": "1"},
+            "order_notification_worker": {**mails, "ORDER_MAILS_PER_MINUTE": "252"},
+            "product_alert_worker": {**mails, "ALERTS_PER_MINUTE": "126", "PAGE_SIZE": "52"},
+            "refund_worker": {"PROVIDER_URL": "https://api.stripe.com"},
+            "import_worker": {"LINES_PER_SECOND": "50"},
+            "order_deadlines": {**open_order, **closed_order},
+            "backlog_metrics": open_order,
+        }.items():
+            variables = template.properties("AWS::Lambda::Function")[template.function(module)]["Environment"]
+            assert variables["Variables"].items() >= expected.items(), (name, module)
+        links = template.properties("AWS::Lambda::Function")[template.function("product_alert_worker")]["Environment"]
+        assert links["Variables"]["PRODUCT_URL"] == f"https://{domain}/products/{{product_id}}"
+        for function in template.properties("AWS::Lambda::Function").values():
+            namespace = function["Environment"]["Variables"]["METRICS_NAMESPACE"]
+            assert namespace == f"orderstream-{name}", "the alarms look only there"
 
 
 def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
@@ -330,23 +378,52 @@ def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> N
     assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function checks the client id again"
     token = dev.only_properties("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
     assert token["Audience"] == [{"Ref": client}]
+    made = dev.only_properties("AWS::ApiGatewayV2::Authorizer")
+    assert (made["AuthorizerType"], made["IdentitySource"]) == ("JWT", ["$request.header.Authorization"])
     assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]
 
 
 def test_the_api_function_alone_answers_requests(dev: SynthesizedTemplate) -> None:
     integration = dev.only_properties("AWS::ApiGatewayV2::Integration")
     assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api"), "Arn"]}
+    form = integration["IntegrationType"], integration["PayloadFormatVersion"]
+    assert form == ("AWS_PROXY", "2.0"), "the function reads the claims and the raw path of this form"
+    assert {it["Action"] for it in dev.properties("AWS::Lambda::Permission").values()} == {"lambda:InvokeFunction"}
+    stage = dev.only_properties("AWS::ApiGatewayV2::Stage")
+    assert (stage["StageName"], stage["AutoDeploy"]) == ("$default", True), "a deploy takes effect without a prefix"
 
 
 def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups(dev: SynthesizedTemplate) -> None:
     pool, client = dev.only_properties("AWS::Cognito::UserPool"), dev.only_properties("AWS::Cognito::UserPoolClient")
     assert (pool["UsernameAttributes"], pool["AutoVerifiedAttributes"]) == (["email"], ["email"])
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
-    assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
-    assert {"ALLOW_USER_PASSWORD_AUTH", "ALLOW_USER_SRP_AUTH"} <= set(client["ExplicitAuthFlows"])
+    flows = ["ALLOW_USER_PASSWORD_AUTH", "ALLOW_USER_SRP_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
+    assert client["ExplicitAuthFlows"] == flows, "no flow without a secret that only the user has"
+    assert client["SupportedIdentityProviders"] == ["COGNITO"]
     assert client["PreventUserExistenceErrors"] == "ENABLED"
     groups = {it["GroupName"] for it in dev.properties("AWS::Cognito::UserPoolGroup").values()}
     assert groups == {"staff", "warehouse"}
+
+
+def test_only_a_strong_password_an_app_and_a_verified_address_give_access_to_an_account(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    kinds = ("Lowercase", "Uppercase", "Numbers", "Symbols")
+    length_and_days = {"MinimumLength": 12, "TemporaryPasswordValidityDays": 3}
+    for template in (dev, prod):
+        pool = template.only_properties("AWS::Cognito::UserPool")
+        assert pool["Policies"] == {
+            "PasswordPolicy": {**length_and_days, **{f"Require{kind}": True for kind in kinds}}
+        }
+        second_factor = pool["MfaConfiguration"], pool["EnabledMfas"]
+        assert second_factor == ("OPTIONAL", ["SOFTWARE_TOKEN_MFA"]), "text messages can be diverted"
+        assert pool["AccountRecoverySetting"] == {"RecoveryMechanisms": [{"Name": "verified_email", "Priority": 1}]}
+        assert pool["Schema"] == [{"Name": "email", "Required": True, "Mutable": True}]
+        assert pool["UsernameConfiguration"] == {"CaseSensitive": False}, "Ann@shop.test and ann@shop.test are one"
+        # Otherwise a mistyped or foreign address would replace the address that can recover the account.
+        assert pool["UserAttributeUpdateSettings"] == {"AttributesRequireVerificationBeforeUpdate": ["email"]}
+        sent = pool["VerificationMessageTemplate"]
+        assert (sent["DefaultEmailOption"], sent["EmailMessage"].count("{####}")) == ("CONFIRM_WITH_CODE", 1)
 
 
 def test_an_access_token_is_valid_for_an_hour_and_a_refresh_token_for_30_days_unless_it_is_revoked(
@@ -416,17 +493,14 @@ def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod:
 
 
 # retained resources ---------------------------------------------------------------------------------------------------
-def test_buckets_are_private_encrypted_and_answer_https_only(dev: SynthesizedTemplate) -> None:
+def test_buckets_are_encrypted_with_the_shops_own_key(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     buckets = dev.properties("AWS::S3::Bucket")
     assert len(buckets) == 2
     for bucket in buckets.values():
-        assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
         (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-        assert rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] == {"Fn::GetAtt": [key, "Arn"]}
-    for policy in dev.properties("AWS::S3::BucketPolicy").values():
-        denied = [it["Condition"] for it in policy["PolicyDocument"]["Statement"] if it["Effect"] == "Deny"]
-        assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+        own_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": [key, "Arn"]}}
+        assert rule == {"ServerSideEncryptionByDefault": own_key, "BucketKeyEnabled": True}, "one KMS call for many"
 
 
 def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: SynthesizedTemplate) -> None:
@@ -435,6 +509,14 @@ def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: Synt
     (move,) = [it for it in bucket["LifecycleConfiguration"]["Rules"] if "Transitions" in it]
     assert move["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": 90}]
     assert move["ObjectSizeGreaterThan"] == 128 * 1024
+    # An erasure replaces objects, and the personal data in their old versions stays this long.
+    (old,) = [it for it in bucket["LifecycleConfiguration"]["Rules"] if it is not move]
+    assert (old["NoncurrentVersionExpiration"], move["Status"], old["Status"]) == (
+        {"NoncurrentDays": 30},
+        "Enabled",
+        "Enabled",
+    )
+    assert old["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert not [it for it in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in it]
 
 
@@ -445,6 +527,10 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Synthe
     assert len(made) == 3, "the third secret is the payment provider's key, which its owner fills in"
     assert (webhook["SecretStringTemplate"], webhook["GenerateStringKey"]) == ('{"previous": ""}', "current")
     assert "SecretStringTemplate" not in pepper
+    # Nobody may guess a signature or an order id. Punctuation would have to be escaped in headers and commands.
+    assert sorted(it["PasswordLength"] for it in made.values()) == [32, 48, 64]
+    assert (webhook["PasswordLength"], pepper["PasswordLength"]) == (48, 64)
+    assert [it["ExcludePunctuation"] for it in made.values()] == [True] * 3
     assert not dev.resources("AWS::SecretsManager::RotationSchedule")
 
 
