@@ -68,6 +68,69 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
 
+LAG = "Maximum > {} for 1 x 5 minutes, notBreaching, of QueueName"
+STREAM_LAG = "Maximum > {} for 1 x 5 minutes, notBreaching, of FunctionName"
+WAITING = "Minimum > 0 for 1 x 5 minutes, ignore, of"
+OFTEN = "Sum > {} for 1 x 5 minutes, notBreaching, of"
+LIMITS = {
+    "fulfilment-stalled": WAITING, "failure-store-not-empty": WAITING, "parked-not-empty": WAITING,
+    "unmatched-payment": WAITING, "overdue-orders": WAITING, "archive-mismatch": WAITING,
+    "overdue-lag": "Minimum > 900000 for 1 x 5 minutes, ignore, of",
+    "slow-copies_reader": "p99 > 10000 for 1 x 15 minutes, notBreaching, of function",
+    "slow-fulfilment": "p99 > 10000 for 1 x 15 minutes, notBreaching, of function",
+    "slow-order_notification": "p99 > 60000 for 1 x 15 minutes, notBreaching, of function",
+    "lag-5-minutes": LAG.format(300), "stream-lag-5-minutes": STREAM_LAG.format(300_000),
+    "lag-1-hour": LAG.format(3600), "stream-lag-1-hour": STREAM_LAG.format(3_600_000),
+    "lag-6-hours": LAG.format(21600), "stream-lag-6-hours": STREAM_LAG.format(21_600_000),
+    "dead-letters-not-empty": LAG.format(0),
+    "mails-deferred": "Maximum > 3600000 for 1 x 30 minutes, notBreaching, of",
+    "over-refunded": OFTEN.format(0), "api-busy": OFTEN.format(20), "throttling": OFTEN.format(20),
+    "api-5xx": "Sum > 2 for 1 x 5 minutes, notBreaching, of ApiId",
+    "api-crashes": "Sum > 2 for 1 x 1 minutes, notBreaching, of FunctionName",
+    "backlog-monitor-silent": "Sum < 1 for 1 x 15 minutes, breaching, of FunctionName",
+    "mails-bounce": "Maximum > 0.025 for 1 x 60 minutes, ignore, of",
+    "mails-reported-as-spam": "Maximum > 0.0005 for 1 x 60 minutes, ignore, of",
+}  # fmt: skip
+"""When each alarm is raised. The runbooks promise these values, so they are written here again."""
+
+
+def test_every_alarm_has_the_limit_that_its_runbook_was_written_for(dev: SynthesizedTemplate) -> None:
+    limits: dict[str, set[str]] = {}
+    for alarm in ALARMS:
+        for properties in made(dev, alarm).values():
+            it = properties | (errors_of(properties, alarm) if alarm.rate else {})
+            sign = {"GreaterThanThreshold": ">", "LessThanThreshold": "<"}[it["ComparisonOperator"]]
+            when = f"{it['EvaluationPeriods']} x {it['Period'] // 60} minutes, {it['TreatMissingData']}"
+            of = " ".join(one["Name"] for one in it.get("Dimensions", ()))
+            limit = f"{it.get('Statistic') or it['ExtendedStatistic']} {sign} {it['Threshold']} for {when}, of {of}"
+            limits.setdefault(alarm.name, set()).add(limit.rstrip())
+            assert "DatapointsToAlarm" not in it
+    assert limits == {name: {limit} for name, limit in LIMITS.items()}
+
+
+def test_an_error_rate_is_the_share_of_all_requests_except_expected_errors(dev: SynthesizedTemplate) -> None:
+    read = {}
+    for it in dev.properties("AWS::CloudWatch::Alarm").values():
+        if "Metrics" in it:
+            rate, *metrics = it["Metrics"]
+            assert [one["ReturnData"] for one in it["Metrics"]] == [True, *[False] * len(metrics)], "compare the rate"
+            stats = [one["MetricStat"] for one in metrics]
+            counted = [f"{one['Metric']['Namespace']} {one['Metric']['MetricName']}" for one in stats]
+            read[it["AlarmName"]] = rate["Expression"], counted, {(one["Stat"], one["Period"]) for one in stats}
+    assert read == {
+        "orderstream-dev-api-5xx": (
+            "100 * (FILL(errors, 0) - FILL(expected, 0)) / IF(FILL(requests, 0) < 250, 250, requests)",
+            ["AWS/ApiGateway 5xx", "AWS/ApiGateway Count", "orderstream-dev BusyAnswers"],
+            {("Sum", 300)},
+        ),
+        "orderstream-dev-api-crashes": (
+            "100 * (FILL(errors, 0)) / IF(FILL(requests, 0) < 100, 100, requests)",
+            ["AWS/Lambda Errors", "AWS/Lambda Invocations"],
+            {("Sum", 60)},
+        ),
+    }
+
+
 def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> None:
     for alarm in ALARMS:
         if alarm.for_each not in ("queue", "dead letters"):

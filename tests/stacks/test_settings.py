@@ -19,6 +19,7 @@ from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
 from tests.stacks.conftest import CERTIFICATE
 from tests.stacks.test_permissions import all_policies
+from tests.stacks.test_template import HOLDING_DATA
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
@@ -282,6 +283,40 @@ def test_data_is_encrypted_with_the_shops_key_and_queues_and_logs_with_keys_of_a
         assert own == [], "these are encrypted with keys of AWS, as docs/threat-model.md says"
 
 
+def test_every_bucket_is_closed_to_the_public_and_denies_all_requests_without_tls_1_2(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate, paged: SynthesizedTemplate
+) -> None:
+    kinds = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    for template in (dev, prod, other, paged):
+        policies = {it["Bucket"]["Ref"]: it for it in template.properties("AWS::S3::BucketPolicy").values()}
+        for id, bucket in template.properties("AWS::S3::Bucket").items():
+            assert bucket["PublicAccessBlockConfiguration"] == dict.fromkeys(kinds, True), id
+            arn = {"Fn::GetAtt": [id, "Arn"]}
+            all_of_it = {"Action": "s3:*", "Resource": [arn, {"Fn::Join": ["", [arn, "/*"]]}]}
+            denied = [it for it in policies[id]["PolicyDocument"]["Statement"] if it["Effect"] == "Deny"]
+            assert denied == [
+                {"Effect": "Deny", "Principal": {"AWS": "*"}, **all_of_it, "Condition": condition}
+                for condition in (
+                    {"Bool": {"aws:SecureTransport": "false"}},
+                    {"NumericLessThan": {"s3:TlsVersion": 1.2}},
+                )
+            ], id
+
+
+def test_data_that_a_setting_adds_also_stays_when_it_is_replaced_or_the_stack_is_deleted(
+    others: dict[str, SynthesizedTemplate],
+) -> None:
+    for name, kinds in (
+        ("orders", (*HOLDING_DATA, "AWS::Backup::BackupVault")),
+        ("mail", ("AWS::SES::EmailIdentity",)),
+    ):
+        for kind in kinds:
+            assert others[name].resources(kind)
+            for id, it in others[name].resources(kind).items():
+                if not id.startswith("PageBucket"):  # each deploy can upload its files again
+                    assert (it["DeletionPolicy"], it["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), id
+
+
 # the account ----------------------------------------------------------------------------------------------------------
 def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
@@ -295,6 +330,10 @@ def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
     ]
     people = [{"Address": "oncall@shop.test", "SubscriptionType": "EMAIL"}]
     assert said == [("ACTUAL", 80, people), ("FORECASTED", 100, people)]
+    assert (budget["Budget"]["BudgetType"], budget["Budget"]["TimeUnit"]) == ("COST", "MONTHLY")
+    for it in budget["NotificationsWithSubscribers"]:
+        compared = it["Notification"]["ComparisonOperator"], it["Notification"]["ThresholdType"]
+        assert compared == ("GREATER_THAN", "PERCENTAGE"), "80 and 100 are not dollars"
 
 
 def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
@@ -449,8 +488,8 @@ def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: Sy
     (key,) = other.resources("AWS::KMS::Key")
     (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert (rule["ExpirationInDays"], rule["Status"]) == (7, "Enabled")
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}, "its parts never expire"
     assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
-    assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
     workgroup = other.only_properties("AWS::Athena::WorkGroup")
     assert workgroup["Name"] == "orderstream-prod"
     config = workgroup["WorkGroupConfiguration"]
@@ -538,7 +577,10 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     group = prod.only_properties("AWS::CodeDeploy::DeploymentGroup")
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
     assert group["AlarmConfiguration"]["Enabled"] is True
-    assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
+    reasons = ["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP_ON_REQUEST"]
+    assert group["AutoRollbackConfiguration"] == {"Enabled": True, "Events": reasons}
+    style = {"DeploymentOption": "WITH_TRAFFIC_CONTROL", "DeploymentType": "BLUE_GREEN"}
+    assert group["DeploymentStyle"] == style, "CodeDeploy shifts Lambda aliases in no other way"
     assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
     role = {"Ref": deploy_role(prod)}
     (policy,) = [id for id, it in prod.properties("AWS::IAM::Policy").items() if role in it["Roles"]]
@@ -581,6 +623,19 @@ def test_the_deploy_role_may_move_only_the_alias_of_the_api(prod: SynthesizedTem
     assert all(prod.function("api") in str(resource) for resource in resources)
 
 
+def test_a_role_of_a_service_can_be_assumed_by_this_service_alone(
+    other: SynthesizedTemplate, paged: SynthesizedTemplate
+) -> None:
+    trusts = {
+        id[:-8]: role["AssumeRolePolicyDocument"]["Statement"]
+        for template in (other, paged)
+        for id, role in template.properties("AWS::IAM::Role").items()
+    }
+    for id, service in (("ApiReleaseRole", "codedeploy"), ("BackupsRole", "backup"), ("PageFilesRole", "lambda")):
+        by_it = {"Principal": {"Service": f"{service}.amazonaws.com"}}
+        assert trusts[id] == [{"Effect": "Allow", "Action": "sts:AssumeRole", **by_it}]
+
+
 def test_the_api_starts_from_a_snapshot_only_if_it_is_enabled(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
@@ -606,6 +661,9 @@ def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     (api,) = other.resources("AWS::ApiGatewayV2::Api")
     origin = config["Origins"][0]
     assert origin["DomainName"]["Fn::Join"][1][0] == {"Ref": api}
+    tls = {"OriginProtocolPolicy": "https-only", "OriginSSLProtocols": ["TLSv1.2"]}
+    assert origin["CustomOriginConfig"] == tls, "requests have tokens and addresses"
+    assert config["DefaultCacheBehavior"]["ViewerProtocolPolicy"] == "https-only", "a redirect is too late"
     assert config["WebACLId"] == "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id"
     caching_disabled, all_but_the_host = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "b689b0a8-53d0-40ab-baf2-68738e2966ac"
     behaviour = config["DefaultCacheBehavior"]
@@ -633,6 +691,7 @@ def test_cloudfront_caches_the_public_paths_alone_for_as_long_as_the_api_says(
         key = rules["ParametersInCacheKeyAndForwardedToOrigin"]
         assert key["HeadersConfig"] == {"HeaderBehavior": "whitelist", "Headers": ["Authorization", "Origin"]}
         assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
+        assert key["CookiesConfig"] == {"CookieBehavior": "none"}, "the API reads none, and each would be a new key"
         function = template.properties("AWS::Lambda::Function")[template.function("api")]
         assert function["Environment"]["Variables"]["PUBLIC_CACHE_SECONDS"] == "10"
 
@@ -668,6 +727,9 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
     assert header["HeaderName"] == ORIGIN_SECRET_HEADER
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
     assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
+    made = other.properties("AWS::SecretsManager::Secret")[secret]["GenerateSecretString"]
+    assert (made["GenerateStringKey"], made["SecretStringTemplate"]) == ("current", '{"previous": ""}')
+    assert (made["PasswordLength"], made["ExcludePunctuation"]) == (48, True), "it is the value of a header"
     assert version == f":SecretString:current::{OTHER.origin_secret_version}}}}}", "a new version changes it"
     assert other.body["Outputs"]["OriginSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
@@ -688,7 +750,15 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
     assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     assert f"POST {unsubscribe['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
+    for path in (webhook, unsubscribe):
+        match = {name: value for name, value in path["ByteMatchStatement"].items() if name != "SearchString"}
+        assert match == {
+            "FieldToMatch": {"UriPath": {}},
+            "PositionalConstraint": "EXACTLY",
+            "TextTransformations": [{"Priority": 0, "Type": "NONE"}],
+        }, "otherwise other paths would have no limit"
     sets = others["firewall"].properties("AWS::WAFv2::IPSet")
+    assert {it["Scope"] for it in sets.values()} == {"CLOUDFRONT"}
     named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
     assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
         ("IPV4", ["203.0.113.0/24", "198.51.100.7/32"]),
@@ -696,11 +766,23 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     ]
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
     assert {group["VendorName"] for group in groups} == {"AWS"}
+    assert [group["Name"] for group in groups] == [
+        "AWSManagedRulesAmazonIpReputationList",
+        "AWSManagedRulesKnownBadInputsRuleSet",
+        "AWSManagedRulesCommonRuleSet",
+    ]
+    assert [rule["OverrideAction"] for rule in managed] == [{"None": {}}] * 3, "with Count a group blocks nothing"
+    counted = [override["ActionToUse"] for group in groups for override in group.get("RuleActionOverrides", ())]
+    assert counted == [{"Count": {}}] * 2
+    assert [rule["Priority"] for rule in firewall["Rules"]] == [0, 1, 2, 3]
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
         "SizeRestrictions_BODY",
         "NoUserAgent_HEADER",
     ], "a mail provider that unsubscribes a customer may send no User-Agent"
-    assert not any(rule["VisibilityConfig"]["SampledRequestsEnabled"] for rule in firewall["Rules"])
+    for rule in (firewall, *firewall["Rules"]):
+        seen = rule["VisibilityConfig"]
+        sampled = seen["SampledRequestsEnabled"], seen["CloudWatchMetricsEnabled"]
+        assert sampled == (False, True), "samples show addresses and tokens"
 
 
 # the page -------------------------------------------------------------------------------------------------------------
@@ -720,10 +802,14 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         for behaviour in page:
             assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
             assert "AllowedMethods" not in behaviour, "the page can only be read"
+            assert behaviour["CachePolicyId"] == "658327ea-f89d-4fab-a63d-7e88639e58f6", "CachingOptimized, by its id"
+            assert [it["EventType"] for it in behaviour["FunctionAssociations"]] == ["viewer-request"]
+        access = template.only_properties("AWS::CloudFront::OriginAccessControl")["OriginAccessControlConfig"]
+        signed = {"OriginAccessControlOriginType": "s3", "SigningBehavior": "always", "SigningProtocol": "sigv4"}
+        assert access.items() >= signed.items(), "the bucket answers only signed requests"
         (bucket_id,) = [id for id in template.resources("AWS::S3::Bucket") if id.startswith("Page")]
         bucket = template.resources("AWS::S3::Bucket")[bucket_id]
         assert bucket["DeletionPolicy"] == "Delete", "also in prod, because the bucket has no data"
-        assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
         assert files["DomainName"] == {"Fn::GetAtt": [bucket_id, "RegionalDomainName"]}
         (policy,) = [
             it["PolicyDocument"]["Statement"]
@@ -765,7 +851,10 @@ def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_
     )
     assert headers["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 60 * 60
     assert headers["ReferrerPolicy"]["ReferrerPolicy"] == "no-referrer"
-    assert headers["ContentTypeOptions"] == {"Override": True}
+    # With an override, no header that a file has in the bucket weakens these.
+    assert {name: it["Override"] for name, it in headers.items()} == dict.fromkeys(
+        ("ContentSecurityPolicy", "ContentTypeOptions", "ReferrerPolicy", "StrictTransportSecurity"), True
+    )
 
 
 @pytest.mark.parametrize(
@@ -843,6 +932,8 @@ def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
     (page,) = client["CallbackURLs"]
     assert client["LogoutURLs"] == [page]
     assert page == paged.body["Outputs"]["PageUrl"]["Value"]
+    api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
+    assert api["Environment"]["Variables"]["PAGE_URL"] == page
     assert "GenerateSecret" not in client, "a web page cannot keep a secret"
     (client_id,) = paged.resources("AWS::Cognito::UserPoolClient")
     domain, style = (
