@@ -339,7 +339,7 @@ def test_the_prices_periods_and_limits_of_the_shop_reach_the_functions_that_appl
             "product_alert_worker": {**mails, "ALERTS_PER_MINUTE": "126", "PAGE_SIZE": "52"},
             "refund_worker": {"PROVIDER_URL": "https://api.stripe.com"},
             "import_worker": {"LINES_PER_SECOND": "50"},
-            "order_deadlines": {**open_order, **closed_order},
+            "order_deadlines": {**open_order, **closed_order, "LAPSE_LANES": "16"},
             "backlog_metrics": open_order,
         }.items():
             variables = template.properties("AWS::Lambda::Function")[template.function(module)]["Environment"]
@@ -484,6 +484,7 @@ def test_webhooks_of_the_provider_have_a_throttle_of_their_own(
 def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod: SynthesizedTemplate) -> None:
     stage = prod.only_properties("AWS::ApiGatewayV2::Stage")
     throttles = [stage["DefaultRouteSettings"], *stage["RouteSettings"].values()]
+    assert throttles[0] == {"ThrottlingRateLimit": 2_000, "ThrottlingBurstLimit": 2_000}
     assert sum(it["ThrottlingRateLimit"] for it in throttles) <= 10_000
     assert sum(it["ThrottlingBurstLimit"] for it in throttles) <= 5_000
 
@@ -573,6 +574,10 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
         1,
     )
     assert (fulfilment["BatchSize"], fulfilment["ScalingConfig"]) == (20, {"MaximumConcurrency": 3})
+    assert prod.mapping("archive_worker")["ScalingConfig"] == {"MaximumConcurrency": 400}
+    functions = prod.properties("AWS::Lambda::Function")
+    larger = [module for module in MODULES if functions[prod.function(module)]["MemorySize"] == 1769]
+    assert larger == ["copies_reader", "fulfilment_worker", "order_deadlines"], "1769 MB are a whole processor"
 
 
 # all resources --------------------------------------------------------------------------------------------------------
