@@ -313,12 +313,13 @@ def test_a_function_gets_the_variables_that_its_environment_reads(dev: Synthesiz
 
 def test_each_function_has_its_time_limit_and_memory(dev: SynthesizedTemplate) -> None:
     functions = {it["Handler"].split(".")[2]: it for it in dev.properties("AWS::Lambda::Function").values()}
-    assert {module: (it["Timeout"], it["MemorySize"]) for module, it in functions.items()} == {
+    expected = {
         "api": (15, 1024), "copies_reader": (120, 512), "event_publisher": (60, 512), "fulfilment_worker": (60, 512),
         "order_notification_worker": (90, 512), "product_alert_worker": (120, 512), "refund_worker": (180, 512),
         "customer_name_worker": (120, 512), "archive_worker": (120, 512), "import_worker": (30, 512),
         "order_deadlines": (60, 1769), "customer_erasure": (300, 512), "backlog_metrics": (60, 512),
     }  # fmt: skip
+    assert {name: (functions[name]["Timeout"], functions[name]["MemorySize"]) for name in expected} == expected
 
 
 def test_the_prices_periods_and_limits_of_the_shop_reach_the_functions_that_apply_them(
