@@ -32,7 +32,7 @@ MAX_EXCUSED_PERCENT = {
     "the customer was erased": 1,
     "no mail was due": 20,
     "a mail was sent again after a fault": 12,
-    "the mail provider refused the address": 3,
+    "the mail provider refused the address": 10,
     "staff must decide about money that matches no order": 1,
     "staff must decide about a refund that failed": 1,
     "a migration wrote the item and kept its version": 1,
