@@ -39,7 +39,6 @@ def test_a_discount_is_rounded_down_and_shared_by_price() -> None:
     assert arithmetic.paid_for(order, {"mug": 1, "tea": 6}) == 999 - 199
 
 
-@pytest.mark.slow
 def test_sales_around_the_end_of_a_month_count_for_their_month(engine: Engine) -> None:
     verdicts = [run_seed(engine, seed, judges=ORACLE, opens_at=BEFORE_MONTH_END) for seed in range(1, many(20, 5))]
     assert [sentence for verdict in verdicts for sentence in verdict.violations] == []

@@ -96,7 +96,6 @@ def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engi
     assert f" missing: {lost['PK']['S']} / {lost['SK']['S']} is None" in sentence
 
 
-@pytest.mark.slow
 def test_a_seed_without_its_faults_plans_the_same_commands(engine: Engine) -> None:
     """Repeat a run without its injected faults: the clients plan the same commands, and no invariant is violated."""
     whole = run_seed(engine, 3)

@@ -18,7 +18,6 @@ RECORDED = Path(__file__).with_name("stored_names.json")
 SEEDS = range(1, 1 + many(40, 2))
 
 
-@pytest.mark.slow
 def test_a_simulated_shop_stores_and_sends_only_recorded_names(engine: Engine) -> None:
     recorded = json.loads(RECORDED.read_text())
     for seed in SEEDS:
