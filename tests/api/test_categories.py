@@ -71,14 +71,6 @@ def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_product
     assert bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/").problem_type == "not-found"
 
 
-def test_a_category_is_created_once_and_only_in_an_existing_parent(bare: ApiHarness) -> None:
-    grow(bare, "/kitchen/")
-    again = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})
-    assert (again.status, again.problem_type, again.body["what"]) == (409, "already-exists", "category")
-    lost = bare.call("POST", "/categories", STAFF, {"path": "/garden/pots/", "name": "Pots"})
-    assert (lost.status, lost.problem_type, lost.body["path"]) == (409, "unknown-category", "/garden/")
-
-
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 def test_a_category_there_is_not_is_not_found(bare: ApiHarness, method: str) -> None:
     body = {"name": "Kitchen"} if method == "PATCH" else None

@@ -28,13 +28,6 @@ def test_a_new_product_is_visible_to_all_users(bare: ApiHarness) -> None:
     assert bare.call("GET", "/products/cup/stock").body == {"product_id": "cup", "available": 0, "backorder": False}
 
 
-def test_a_product_is_offered_once(bare: ApiHarness) -> None:
-    bare.call("POST", "/products", STAFF, CUP)
-    refused = bare.call("POST", "/products", STAFF, {**CUP, "price": 1})
-    assert (refused.status, refused.problem_type, refused.body["what"]) == (409, "already-exists", "product")
-    assert bare.call("GET", "/products/cup").body["price"] == 700
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [

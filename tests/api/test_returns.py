@@ -1,6 +1,5 @@
 """Tests returns over the API, and the refunds that the API shows for them."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -48,17 +47,6 @@ def test_the_same_key_answers_the_same_and_returns_nothing_twice(api: ApiHarness
     again = back(api, order_id, MUG)
     assert (again.status, again.body, again.headers["idempotent-replayed"]) == (200, first.body, "true")
     assert back(api, order_id, {**MUG, "restock": False}).problem_type == "key-reused"
-
-
-def test_after_the_return_window_no_return_is_accepted(
-    api: ApiHarness, order_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = api.shop.now() + timedelta(days=30)
-    monkeypatch.setattr(api.shop.table, "clock", lambda: later)
-    refused = back(api, order_id, MUG)
-    assert (refused.status, refused.problem_type) == (409, "return-window-over")
-    delivered = api.call("GET", f"/orders/{order_id}", ANN).body["delivered_at"]
-    assert refused.body["ended_at"][:10] > delivered[:10]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from functions.model.table import REVIEW
 from functions.shop.fulfilment import fulfil_order
-from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
 from proof.support.samples import SAMPLES, moment
 
 MINE = "/products/mug/reviews/me"
@@ -73,19 +73,3 @@ def test_a_deleted_review_is_answered_with_its_ids_and_one_of_another_customer_i
     gone = api.call("DELETE", MINE, ANN)
     assert (gone.status, gone.body) == (200, {"product_id": "mug", "customer_id": "ann"})
     assert api.call("GET", "/products/mug/reviews").body["items"] == []
-
-
-@pytest.mark.parametrize(
-    ("token", "product_id", "expected"),
-    [
-        (ANN, "pot", (409, "not-bought")),
-        (BOB, "mug", (404, "not-found")),
-        (Token("eve"), "mug", (409, "not-registered")),
-    ],
-)
-def test_a_refused_review_has_its_own_problem(
-    api: ApiHarness, bought: str, token: Token, product_id: str, expected: tuple[int, str]
-) -> None:
-    api.register_customer(BOB)
-    refused = api.call("PUT", f"/products/{product_id}/reviews/me", token, {"order_id": bought, "stars": 5})
-    assert (refused.status, refused.problem_type) == expected
