@@ -210,23 +210,43 @@ def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: ShopC
     assert [(it.payment_id, it.why) for it in order_money.refunds(shop, order.order_id)] == [("pi_more", "EXCESS")]
 
 
-def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: ShopContext) -> None:
+@pytest.mark.parametrize(
+    ("outcomes", "end", "status", "version", "lost"),
+    [
+        (("opened", "opened", "won", "won", "opened"), "WON", "CAPTURED", 3, 0),
+        (("opened", "won", "lost", "won", "opened"), "LOST", "REFUNDED", 4, 2500),
+    ],
+)
+def test_a_dispute_goes_only_forward_and_may_be_lost_after_it_was_won(
+    shop: ShopContext, outcomes: tuple[Any, ...], end: str, status: str, version: int, lost: int
+) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    for outcome in ("opened", "opened", "won", "won", "opened"):
+    for outcome in outcomes:
         dispute(shop, order, outcome)
     (found,) = order_money.payments(shop, order.order_id)
-    assert (found.status, found.version) == ("CAPTURED", 3)
-    dispute(shop, order, "opened", number=2)
-    assert order_money.payments(shop, order.order_id)[0].status == "DISPUTED", "a second dispute has its own effect"
+    assert (found.status, statuses(found), found.version) == (status, {"dp_1": end}, version)
+    assert money_of(get_order(shop, order.order_id)) == (2500, lost, 0)
 
 
-def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: ShopContext) -> None:
+def test_a_second_dispute_has_its_own_effect(shop: ShopContext) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    for outcome, number in (("opened", 1), ("won", 1), ("opened", 2)):
+        dispute(shop, order, outcome, number)
+    assert order_money.payments(shop, order.order_id)[0].status == "DISPUTED"
+
+
+def cancel_paid_order(shop: ShopContext) -> Order:
+    """Return a cancelled order that was paid with pi_1."""
     order = place(shop)
-    report_payment(shop, order, currency="USD")
-    assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
-    archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")
-    archive_order(shop, archived.order_id, to_stub=True)
-    assert dispute(shop, archived, "opened", number=3, payment_id="pi_2")["status"] == "OPEN"
+    report_payment(shop, order)
+    return advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
+
+
+def archive_order_and_payment(shop: ShopContext, order: Order) -> Order:
+    """Replace the order with its stub, and delete its payment, as the archive Lambda does."""
+    archive_order(shop, order.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])
+    return order
 
 
 def items_of(shop: ShopContext, order_id: str, kind: type[T]) -> list[T]:
@@ -234,32 +254,24 @@ def items_of(shop: ShopContext, order_id: str, kind: type[T]) -> list[T]:
 
 
 def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_forward(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order)
-    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=True)
-    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])  # as the archive Lambda does
+    ended = archive_order_and_payment(shop, cancel_paid_order(shop))
     for outcome, status in (("opened", "OPEN"), ("opened", "OPEN"), ("lost", "LOST"), ("opened", "LOST")):
         assert dispute(shop, ended, outcome, payment_id="pi_1")["status"] == status
-    (kept,) = items_of(shop, order.order_id, KeptEvent)
+    (kept,) = items_of(shop, ended.order_id, KeptEvent)
     assert (kept.payment_id, kept.object_id, kept.status, kept.reason) == ("pi_1", "dp_1", "LOST", "fraudulent")
-    assert items_of(shop, order.order_id, ArchivedOrder), "the order stays archived"
+    assert items_of(shop, ended.order_id, ArchivedOrder), "the order stays archived"
 
 
 @pytest.mark.parametrize(("kept", "late"), [([], "opened"), (["opened"], "won")])
 def test_a_late_event_of_an_archived_order_does_not_replace_one_that_is_kept_meanwhile(
     shop: ShopContext, rival: ShopContext, wire: WireTap, kept: list[str], late: str
 ) -> None:
-    order = place(shop)
-    report_payment(shop, order)
-    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=True)
-    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])  # as the archive Lambda does
+    ended = archive_order_and_payment(shop, cancel_paid_order(shop))
     for outcome in kept:
         dispute(shop, ended, outcome, payment_id="pi_1")
     wire.run_before_call("TransactWriteItems", lambda: dispute(rival, ended, "lost", payment_id="pi_1"))
     assert dispute(shop, ended, late, payment_id="pi_1")["status"] == "LOST"
-    assert [event.status for event in items_of(shop, order.order_id, KeptEvent)] == ["LOST"]
+    assert [event.status for event in items_of(shop, ended.order_id, KeptEvent)] == ["LOST"]
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
@@ -280,12 +292,9 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     """The restore replaces the stub between the command's read and its write, so the command is decided again."""
-    order = place(shop)
-    report_payment(shop, order)
-    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
-    before = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
-    archive_order(shop, order.order_id, to_stub=True)
-    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])
+    ended = cancel_paid_order(shop)
+    before = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=ended.order_id)
+    archive_order_and_payment(shop, ended)
 
     def restore() -> None:
         for image in before:
@@ -293,15 +302,13 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
 
     wire.run_before_call("TransactWriteItems", restore)
     assert dispute(shop, ended, "opened", payment_id="pi_1")["status"] in ("DISPUTED", "REFUNDED")
-    assert items_of(shop, order.order_id, KeptEvent) == []
-    assert statuses(order_money.payments(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
+    assert items_of(shop, ended.order_id, KeptEvent) == []
+    assert statuses(order_money.payments(shop, ended.order_id)[0]) == {"dp_1": "OPEN"}
 
 
 def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order)
-    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=False)
+    ended = cancel_paid_order(shop)
+    archive_order(shop, ended.order_id, to_stub=False)
     with pytest.raises(TableBusy):
         dispute(shop, ended, "opened")
 
@@ -488,15 +495,6 @@ def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: ShopCo
     order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "lost", number)
-    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
-
-
-def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    for outcome in ("opened", "won", "lost", "won", "opened"):
-        dispute(shop, order, outcome)
-    (payment,) = order_money.payments(shop, order.order_id)
-    assert (payment.status, statuses(payment), payment.version) == ("REFUNDED", {"dp_1": "LOST"}, 4)
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 

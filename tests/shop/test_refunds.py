@@ -68,12 +68,8 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: ShopConte
     order = get_order(shop, before.order_id)
     assert (order.status, order.refunded, order.version) == (status, before.refunded + 500, before.version + 1)
     (refund,) = [it for it in order_money.refunds(shop, before.order_id) if it.refund_id not in known]
-    assert result == {
-        "order_id": order.order_id,
-        "amount": 500,
-        "currency": "EUR",
-        "refund_ids": [refund.refund_id],
-    }
+    expected = {"order_id": order.order_id, "amount": 500, "currency": "EUR", "refund_ids": [refund.refund_id]}
+    assert result == expected
     assert (refund.amount, refund.why, refund.status, refund.account_id) == (500, "GOODWILL", "REQUESTED", None)
     assert order_money.refunded_total(shop, before.order_id) == order.refunded
 
@@ -84,6 +80,8 @@ def test_nothing_is_given_back_in_another_state(shop: ShopContext, status: str) 
     with pytest.raises(WrongState) as refusal:
         give(shop, order.order_id, 1)
     assert (refusal.value.state, refusal.value.command) == (status, "refund")
+    with pytest.raises(NotFound):
+        give(shop, "none-such", 1)
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED", "RETURNED"])
@@ -106,12 +104,12 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: ShopConte
         give(shop, order_id, 500, to="credit")
 
 
-@pytest.mark.parametrize(("amount", "most"), [(2501, 2500), (10**12, 2500)])
-def test_a_refund_above_the_paid_amount_is_rejected(shop: ShopContext, amount: int, most: int) -> None:
+@pytest.mark.parametrize("amount", [2501, 10**12])
+def test_a_refund_above_the_paid_amount_is_rejected(shop: ShopContext, amount: int) -> None:
     order_id = paid(shop)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, amount)
-    assert (refusal.value.field, refusal.value.most) == ("amount", most)
+    assert (refusal.value.field, refusal.value.most) == ("amount", 2500)
     assert order_money.refunds(shop, order_id) == []
     give(shop, order_id, 2000)
     with pytest.raises(TooMuch) as refusal:
@@ -190,11 +188,6 @@ def test_only_staff_gives_back(shop: ShopContext, caller: Any) -> None:
     ):
         with pytest.raises(NotAllowed):
             act()
-
-
-def test_an_unknown_order_cannot_be_refunded(shop: ShopContext) -> None:
-    with pytest.raises(NotFound):
-        give(shop, "none-such", 1)
 
 
 # payments that match no order -----------------------------------------------------------------------------------------
@@ -351,15 +344,6 @@ def test_a_refund_that_an_archive_overtakes_is_not_written(
     assert [one.status for one in order_money.refunds(shop, order.order_id)] == ["FAILED"] * (command == "retry")
 
 
-def test_a_refund_that_did_not_fail_is_not_tried_again(shop: ShopContext) -> None:
-    order_id = paid(shop)
-    give(shop, order_id, 500)
-    with pytest.raises(WrongState):
-        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
-    with pytest.raises(NotFound):
-        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-2")
-
-
 # failed refunds that staff settle by hand -----------------------------------------------------------------------------
 def settle(shop: ShopContext, order_id: str, key: str = "settle", refund_id: str = "pi_key-1_0-1") -> IdempotentResult:
     return refund_processing.settle_refund(shop, STAFF, key, order_id, refund_id, "paid in cash")
@@ -381,9 +365,13 @@ def test_a_failed_refund_is_settled_by_hand_once_and_counts_as_refunded(shop: Sh
         settle(shop, order_id, "other", "none-such")
 
 
-def test_a_refund_that_did_not_fail_is_not_settled_by_hand(shop: ShopContext) -> None:
+def test_a_refund_that_did_not_fail_is_neither_tried_again_nor_settled_by_hand(shop: ShopContext) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
+    with pytest.raises(NotFound):
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-2")
     with pytest.raises(WrongState) as refusal:
         settle(shop, order_id)
     assert (refusal.value.what, refusal.value.state) == ("refund", "REQUESTED")
