@@ -217,7 +217,7 @@ def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: ShopC
         (("opened", "won", "lost", "won", "opened"), "LOST", "REFUNDED", 4, 2500),
     ],
 )
-def test_a_dispute_goes_only_forward_and_may_be_lost_after_it_was_won(
+def test_a_dispute_goes_only_forward_whatever_the_events_are_called(
     shop: ShopContext, outcomes: tuple[Any, ...], end: str, status: str, version: int, lost: int
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")

@@ -139,29 +139,24 @@ def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: 
     assert (invoice.total, paid) == ((0, []) if method == "free" else (1250, [("CREDIT", 250), ("CREDIT", 1000)]))
 
 
-def test_money_that_the_bank_took_back_before_the_order_was_paid_is_not_on_its_invoice(
-    shop: ShopContext, clock: ManualClock
+@pytest.mark.parametrize(
+    ("order_is_paid", "on_invoice"), [(False, [("pi_2", 2500)]), (True, [("pi_1", 1000), ("pi_2", 1500)])]
+)
+def test_money_that_the_bank_takes_back_is_on_the_invoice_only_if_the_order_was_paid_before(
+    shop: ShopContext, clock: ManualClock, order_is_paid: bool, on_invoice: list[tuple[str, int]]
 ) -> None:
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
+    clock.sleep(60)
+    if order_is_paid:
+        report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1500)
     for outcome in ("opened", "lost"):
         report_dispute(shop, "pi_1", outcome)
-    clock.sleep(60)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)
+    if not order_is_paid:
+        report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)
     issue(shop, order)
-    assert get_invoice_of_order(shop, ANN, order.order_id).payments == (Paid(payment_id="pi_2", amount=2500),)
-
-
-def test_money_that_the_bank_takes_back_afterwards_is(shop: ShopContext, clock: ManualClock) -> None:
-    order = place(shop)
-    report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
-    clock.sleep(60)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1500)
-    for outcome in ("opened", "lost"):
-        report_dispute(shop, "pi_1", outcome)
-    issue(shop, order)
-    paid = get_invoice_of_order(shop, ANN, order.order_id).payments
-    assert [(one.payment_id, one.amount) for one in paid] == [("pi_1", 1000), ("pi_2", 1500)]
+    payments = get_invoice_of_order(shop, ANN, order.order_id).payments
+    assert payments == tuple(Paid(payment_id=id, amount=amount) for id, amount in on_invoice)
 
 
 def bring_on(shop: ShopContext, order: Order, status: str) -> None:

@@ -255,9 +255,8 @@ def test_two_identical_concurrent_dispatches_make_one_parcel(shop: ShopContext, 
 
 
 def test_two_parcels_that_arrive_at_once_deliver_the_order_once(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    order = advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
     wire.run_before_call("TransactWriteItems", lambda: deliver(rival, order, 1))
