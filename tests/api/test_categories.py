@@ -71,14 +71,6 @@ def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_product
     assert bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/").problem_type == "not-found"
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_a_category_there_is_not_is_not_found(bare: ApiHarness, method: str) -> None:
-    body = {"name": "Kitchen"} if method == "PATCH" else None
-    for path in ("/", "/kitchen/"):
-        refused = bare.call(method, "/categories", STAFF, body, path_=path)
-        assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "category")
-
-
 @pytest.mark.parametrize("path", ["", "kitchen", "/Mugs/"])
 def test_a_malformed_category_path_is_rejected_without_a_request_to_the_table(bare: ApiHarness, path: str) -> None:
     with bare.record_requests() as sent:

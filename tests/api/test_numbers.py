@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.model import table as t
-from functions.shop import accounts, discounts, products
+from functions.shop import discounts, products
 from functions.shop.shop import Caller
 from proof.support.actors import get_stock
 from proof.support.http_client import ANN, STAFF, ApiHarness
@@ -27,16 +27,6 @@ def test_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_and_th
         seen += [one["version"] for one in said["items"]]
         cursor = {"cursor": said["cursor"]}
     assert seen == list(range(101, 0, -1))
-
-
-def test_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
-    for number in range(12):
-        accounts.issue_store_credit(api.shop, SHOPKEEPER, f"k{number}", ANN.sub, 10 + number, "EUR")
-    (account,) = api.call("GET", "/customers/me/accounts", ANN).body["items"]
-    entries = api.call("GET", f"/accounts/{account['account_id']}/entries", ANN).body["items"]
-    assert [one["version"] for one in entries] == list(range(12, 0, -1))
-    assert [one["balance"] for one in entries] == [sum(range(10, 10 + count)) for count in range(12, 0, -1)]
-    assert account["balance"] == entries[0]["balance"]
 
 
 def test_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: ApiHarness) -> None:

@@ -218,10 +218,7 @@ def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: ShopContext)
     order = place(shop)
     report_payment(shop, order, currency="USD")
     report_external_refund(shop, "pi_1", 700, currency="USD")
-    assert (get_payment(shop, order).status, get_payment(shop, order).refunded) == (
-        "UNMATCHED",
-        700,
-    )
+    assert (get_payment(shop, order).status, get_payment(shop, order).refunded) == ("UNMATCHED", 700)
     assert refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1").result["amount"] == 1800
     assert money_of(shop, order) == (0, 0, 0, 0)
 

@@ -67,10 +67,16 @@ def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
     assert len({one.body["ClientRequestToken"] for one in wire.requests if "ClientRequestToken" in one.body}) == 1
 
 
-def test_a_conflict_on_the_order_itself_changes_no_part(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
+@pytest.mark.parametrize("throttled", [False, True])
+def test_a_conflict_on_the_order_and_a_throttled_request_that_names_no_part_change_no_part(
+    shop: ShopContext, wire: WireTap, clock: ManualClock, throttled: bool
+) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
-    wire.cancel_transactions("TransactionConflict", "None")
+    if throttled:
+        wire.fail_calls("TransactWriteItems", "ThrottlingException")
+    else:
+        wire.cancel_transactions("TransactionConflict", "None")
     place(shop, vase=3)
     first, second = parts_of(wire)
     assert first == second
@@ -89,18 +95,6 @@ def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses
     assert {*parts[2:]} == {parts[2]}
     assert len(clock.pauses) == 3
     assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
-
-
-def test_a_throttled_request_that_names_no_part_is_tried_again(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
-    create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
-    wire.fail_calls("TransactWriteItems", "ThrottlingException")
-    place(shop, vase=3)
-    first, second = parts_of(wire)
-    assert first == second
-    assert len(clock.pauses) == 1
 
 
 def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(

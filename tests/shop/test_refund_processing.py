@@ -126,18 +126,18 @@ def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -
     assert get_payment(shop, order).refunded == 1000
 
 
-def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopContext, order: Order) -> None:
-    settled = process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
+@pytest.mark.parametrize(
+    ("answer", "provider_id", "code"),
+    [(REFUSED, None, "charge_already_refunded"), ("failed", "re_1", "expired_or_canceled_card")],
+)
+def test_a_rejected_or_failed_refund_fails_with_the_providers_code(
+    shop: ShopContext, order: Order, answer: Any, provider_id: str | None, code: str
+) -> None:
+    settled = process_refund(shop, FakeProvider(answer), order.order_id, "pi_1-1")
     assert settled == get_refund(shop, order)
-    assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
+    assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", provider_id, code)
     assert get_payment(shop, order).refunded == 0
     assert get_order(shop, order.order_id) == order, "the money is still owed, and staff must act"
-
-
-def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: ShopContext, order: Order) -> None:
-    settled = process_refund(shop, FakeProvider("failed"), order.order_id, "pi_1-1")
-    assert settled is not None
-    assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
 
 
 def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated(

@@ -53,14 +53,6 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     assert found == [(f"p{pieces:02}", pieces * 5) for pieces in range(30, 0, -1)]
 
 
-def test_ten_sell_better_than_nine(shop: ShopContext) -> None:
-    for product_id, pieces in (("nine", 9), ("ten", 10), ("hundred", 100)):
-        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
-        shop.table.write(put_if_absent(BEST_SELLER, seller))
-    best = sales_statistics.list_best_sellers(shop, ListRequest(ANN, 3), SEASON).items
-    assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
-
-
 def test_a_product_with_more_returns_than_sales_is_not_listed(shop: ShopContext) -> None:
     for product_id, pieces in (("sold", 1), ("evens out", 0), ("came back", -2)):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
