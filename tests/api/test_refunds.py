@@ -21,15 +21,12 @@ def give(api: ApiHarness, order_id: str, **body: Any) -> HandlerResponse:
     return api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 500, **body}, key="sorry")
 
 
-def test_staff_gives_some_back_once_for_each_key(api: ApiHarness, paid: str) -> None:
+def test_staff_gives_some_back(api: ApiHarness, paid: str) -> None:
     first = give(api, paid)
     assert (first.status, first.body) == (
         201,
         {"order_id": paid, "amount": 500, "currency": "EUR", "refund_ids": ["pi_1-1"]},
     )
-    again = give(api, paid)
-    assert (again.status, again.headers["idempotent-replayed"], again.body) == (200, "true", first.body)
-    assert give(api, paid, amount=600).problem_type == "key-reused"
     assert give(api, paid, to="credit").problem_type == "key-reused"
 
 
@@ -89,15 +86,13 @@ def test_a_refund_that_failed_is_tried_again_with_or_without_a_body(
     assert bool(again.body["account_id"]) == (body == {"to": "credit"})
 
 
-def test_a_failed_refund_is_settled_by_hand_once_for_each_key(api: ApiHarness, paid: str, failed: str) -> None:
+def test_a_failed_refund_is_settled_by_hand(api: ApiHarness, paid: str, failed: str) -> None:
     body = {"reason": "paid by bank transfer 4711"}
     settled = api.call("POST", f"{failed}/settle", STAFF, body, key="settle")
     assert (settled.status, settled.body) == (
         201,
         {"order_id": paid, "refund_id": "pi_1-1", "status": "SETTLED", "amount": 500, "currency": "EUR", **body},
     )
-    again = api.call("POST", f"{failed}/settle", STAFF, body, key="settle")
-    assert (again.status, again.headers["idempotent-replayed"], again.body) == (200, "true", settled.body)
 
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": " "}, {"reason": "a\nb"}, {"reason": "a" * 201}])
@@ -105,11 +100,9 @@ def test_a_refund_is_not_settled_without_a_reason_of_one_line(api: ApiHarness, f
     assert list(api.call("POST", f"{failed}/settle", STAFF, body, key="k").field_errors) == ["reason"]
 
 
-def test_money_that_matched_nothing_is_given_back_once_for_each_key(api: ApiHarness) -> None:
+def test_money_that_matched_nothing_is_given_back(api: ApiHarness) -> None:
     post_webhook(api, payment_event("unknown", 2500))
     back = api.call("POST", "/orders/unknown/payments/pi_1/refund", STAFF, key="back")
     assert (back.status, back.body["amount"], back.body["refund_ids"]) == (201, 2500, ["pi_1-1"])
-    again = api.call("POST", "/orders/unknown/payments/pi_1/refund", STAFF, key="back")
-    assert (again.status, again.body) == (200, back.body)
     (shown,) = api.call("GET", "/orders/unknown/refunds", STAFF).body["items"]
     assert shown["why"] == "UNMATCHED"
