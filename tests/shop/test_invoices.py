@@ -20,7 +20,7 @@ from functions.model.entities import (
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
-from functions.shop import cancellation, customer_names, customers, discounts, erasure, placing, shipments
+from functions.shop import cancellation, customer_names, customers, discounts, erasure, placing
 from functions.shop.fulfilment import fulfil_order, fulfil_orders
 from functions.shop.invoices import (
     LINK_LIFETIME_SECONDS,
@@ -53,7 +53,7 @@ from proof.support.actors import (
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.support.order_money import pay_in_parts
+from tests.support.order_money import deliver_order, pay_in_parts
 
 
 def paid_orders(shop: ShopContext, number: int) -> list[Order]:
@@ -117,7 +117,7 @@ def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
     before = get_invoice_of_order(shop, ANN, order.order_id)
     customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     report_payment(shop, order, event_id="evt_9", payment_id="pi_9", amount=5)
-    bring_on(shop, order, "DELIVERED")
+    deliver_order(shop, order)
     return_items(shop, order.order_id, pin=1)
     assert get_order(shop, order.order_id).refunded == order.total
     assert issue(shop, order) is None
@@ -157,14 +157,6 @@ def test_money_that_the_bank_takes_back_is_on_the_invoice_only_if_the_order_was_
     issue(shop, order)
     payments = get_invoice_of_order(shop, ANN, order.order_id).payments
     assert payments == tuple(Paid(payment_id=id, amount=amount) for id, amount in on_invoice)
-
-
-def bring_on(shop: ShopContext, order: Order, status: str) -> None:
-    """Dispatch and deliver an order. Assert that it then has this status."""
-    parcel = f"{order.order_id}-1"
-    shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1")
-    shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, parcel)
-    assert get_order(shop, order.order_id).status == status
 
 
 def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: ShopContext, wire: WireTap) -> None:
