@@ -168,9 +168,10 @@ def just(moment: str, milliseconds: int) -> str:
     return to_instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
 
 
-@pytest.mark.parametrize("at", ["2026-11-21", "2026-11-21T09:30:00Z"])
-def test_a_range_that_begins_where_it_ends_is_malformed(api: ApiHarness, dated: Dated, at: str) -> None:
-    assert list(dated.ask(api, from_=at, to=at).field_errors) == ["from"]
+@pytest.mark.parametrize("at", ["2028-02-29", "2028-02-29T09:30:00Z"])
+def test_a_range_that_ends_when_or_before_it_begins_is_malformed(api: ApiHarness, dated: Dated, at: str) -> None:
+    for since in (at, "2028-03-01"):
+        assert dated.ask(api, from_=since, to=at).field_errors == {"from": "must be before to"}
 
 
 def test_a_day_that_there_is_not_is_malformed(api: ApiHarness, dated: Dated) -> None:
@@ -189,10 +190,6 @@ def test_a_day_that_there_is_not_is_malformed(api: ApiHarness, dated: Dated) -> 
 def test_a_malformed_day_or_time_is_rejected(moment: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Timestamp).validate_python(moment)
-
-
-def test_a_range_that_ends_before_it_begins_is_malformed(api: ApiHarness, dated: Dated) -> None:
-    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").field_errors == {"from": "must be before to"}
 
 
 def test_the_list_of_ones_own_orders_takes_a_range_too(api: ApiHarness) -> None:
