@@ -523,19 +523,6 @@ def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -
     assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
 
 
-def test_a_missing_contribution_is_written_together_with_its_totals(harness: ShopHarness) -> None:
-    """The reader did not get the stream record of a payment."""
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=2)
-    harness.process_all(("copies_reader",))
-    harness.pay_order(order_id)
-    harness.new_records()  # these records are lost
-    kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}
-    assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
-    units = [image["pieces"]["N"] for image in everything(harness.shop.table).values() if "pieces" in image]
-    assert units == ["2", "2"]
-
-
 OLDER, NEWER = (SUMMARY.encode(replace(SAMPLES[SUMMARY], version=number)) for number in (1, 2))
 UNVERSIONED = {name: value for name, value in OLDER.items() if name != "version"}
 

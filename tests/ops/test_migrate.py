@@ -211,20 +211,6 @@ def test_a_write_between_the_read_and_the_migration_is_kept(
     assert image == {**expected, "updated_at": image["updated_at"]}
 
 
-def test_a_second_run_beside_the_first_is_refused(shop: ShopContext) -> None:
-    old_products(shop.table)
-    refused = []
-
-    def second(*_: object) -> None:
-        with pytest.raises(Locked, match=r"ann@desk is running it \(\w+\), at least until"):
-            migrate.run_migration(shop, BACK, by="bob@desk")
-        refused.append(True)
-
-    run(shop, after_page=(second,))
-    assert len(refused) > 3
-    assert listed(shop) == IDS
-
-
 def test_an_interrupted_migration_can_be_reverted(shop: ShopContext) -> None:
     old_products(shop.table)
     then = everything(shop.table)

@@ -70,16 +70,6 @@ def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them
     assert order_of(harness, order_id).version == sum(image["type"]["S"] == "Activity" for image in derived(harness))
 
 
-def test_recovering_copies_again_or_where_they_are_all_there_changes_nothing(harness: ShopHarness) -> None:
-    delivered_in_part_returned(harness)
-    rebuild_copies(harness.shop)
-    once = derived(harness)
-    harness.new_records()
-    rebuild_copies(harness.shop)
-    assert derived(harness) == once
-    assert harness.new_records() == []
-
-
 def test_activity_that_was_written_before_its_reader_died_is_not_written_again(harness: ShopHarness) -> None:
     order_id = delivered_in_part_returned(harness)
     paid = next(
@@ -145,22 +135,6 @@ def test_a_state_whose_event_was_lost_is_published_with_the_id_that_the_publishe
     assert "OrderPlaced" not in [detail["type"] for detail in mine], "the order has changed its status since"
 
 
-def test_republished_events_cause_each_effect_once_at_every_repeat(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.pay_order(order_id)
-    publish = make_publisher(harness.shop, clients.client("events"), "shop")
-    harness.new_records()  # these records are lost
-    for _ in range(3):
-        republish_events(harness.shop, publish)
-        harness.process_all()
-    images = harness.partition(f"ORDER#{order_id}")
-    assert [sum(image["type"]["S"] == kind for image in images) for kind in ("Invoice", "Shipment")] == [1, 1]
-    subjects = [mail.subject for mail in harness.sent_mails()]
-    assert subjects
-    assert len(subjects) == len(set(subjects))
-
-
 def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
@@ -173,15 +147,6 @@ def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHa
     republish_events(harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"))
     harness.process_all()
     assert harness.shop.table.get(ORDER_BY_ID, order_id=order_id).object_key in harness.objects("archive")  # type: ignore[union-attr]
-
-
-def test_changes_older_than_the_effect_markers_are_not_republished(harness: ShopHarness) -> None:
-    harness.open_shop()
-    harness.place_order("one", mug=1)
-    harness.clock_offset = timedelta(days=400)
-    told: Details = []
-    republish_events(harness.shop, told.extend)
-    assert told == []
 
 
 def test_an_item_that_changes_between_the_check_and_the_write_is_rebuilt_from_its_new_state(

@@ -18,7 +18,7 @@ from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, events
 from functions.model.entities import ArchivedOrder, Dispute, Order
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.table import ARCHIVED_ORDER, CONTRIBUTION, CUSTOMER, PAYMENT_CLAIM
+from functions.model.table import ARCHIVED_ORDER, CUSTOMER, PAYMENT_CLAIM
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import customers, orders, payments, placing, refund_processing, refunds, returns
@@ -173,18 +173,6 @@ def test_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopH
     harness.process_all(times=2)
     assert outside(harness) == before
     assert published(harness, seen) == {"OrderRestored": 1}
-
-
-def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
-    order_id, _ = archived_order(harness)
-    assert harness.partition(f"COUNTED#{order_id}") == [], "the order's contribution has expired"
-    units = harness.partition("PRODUCT#mug")
-    bring_back(harness, order_id)
-    harness.process_all(times=2)
-    rebuild_copies(harness.shop)
-    assert harness.partition("PRODUCT#mug") == units
-    assert not [image for image in harness.partition("SALES_MINUTE#0") if image]
-    assert harness.shop.table.batch_get([CONTRIBUTION.key(source=order_id)]) == []
 
 
 def test_rebuild_and_redrive_publish_nothing_about_a_restored_order(harness: ShopHarness) -> None:

@@ -182,25 +182,19 @@ def test_only_changed_attributes_are_written(shelf: Table, wire: WireTap) -> Non
     assert there(shelf, "p00") == after_
 
 
-@pytest.mark.parametrize("meanwhile", ["version", "price", "weight", "gone"])
+@pytest.mark.parametrize("meanwhile", ["version", "price", "weight", "gone", "gone without a version"])
 def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -> None:
     before = there(shelf, "p00")
+    if "without" in meanwhile:
+        before = {name: value for name, value in before.items() if name != "version"}
     now = {**before, meanwhile: {"N": "7"}}
-    if meanwhile == "gone":
+    if "gone" in meanwhile:
         shelf.batch_delete([PRODUCT.key(product_id="p00")])
     else:
         shelf.client.put_item(TableName=shelf.name, Item=now)
     with pytest.raises(WriteConflict):
         rewrite_item(shelf, before, {**before, "price": {"N": "2000"}, "weight": {"N": "3"}})
-    assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
-
-
-def test_a_deleted_item_is_not_created_again_although_it_had_no_version(shelf: Table) -> None:
-    before = {name: value for name, value in there(shelf, "p00").items() if name != "version"}
-    shelf.batch_delete([PRODUCT.key(product_id="p00")])
-    with pytest.raises(WriteConflict):
-        rewrite_item(shelf, before, {**before, "weight": {"N": "3"}})
-    assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == []
+    assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if "gone" in meanwhile else [now])
 
 
 def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) -> None:
@@ -398,33 +392,25 @@ def test_the_progress_of_a_sample_is_relative_to_its_size_and_printed_lines_have
     assert out.getvalue().endswith("6 read\n")
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: ManualClock) -> None:
-    out = io.StringIO()
-
-    def act(image: Image) -> bool:
-        clock.now += timedelta(seconds=1)
-        return True
-
-    sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
-    told = [int(re.search(r"(\d+) matched", line)[1]) for line in out.getvalue().splitlines()]  # type: ignore[index]
-    assert told == [10, 20, 23]
-
-
-def test_without_a_terminal_a_long_page_has_a_line_at_most_every_ten_seconds(
-    shelf: Table, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("page_size", "seconds", "told"), [(5, 1, [10, 20, 23]), (500, 3, [12, 24, 36, 48, 60, 69])])
+def test_without_a_terminal_pages_and_long_pages_have_a_line_at_most_every_ten_seconds(
+    shelf: Table, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, page_size: int, seconds: int, told: list[int]
 ) -> None:
-    monkeypatch.setattr(module, "PAGE_SIZE", 500)
+    """The time of a line shows how many items were processed before it: one in so many `seconds`."""
+    monkeypatch.setattr(module, "PAGE_SIZE", page_size)
     begun, out = clock.now, io.StringIO()
     lines: list[tuple[float, str]] = []
     monkeypatch.setattr(out, "write", lambda line: lines.append(((clock.now - begun).total_seconds(), line)))
 
     def act(image: Image) -> bool:
-        clock.now += timedelta(seconds=3)
+        clock.now += timedelta(seconds=seconds)
         return True
 
     sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
-    assert [after_seconds for after_seconds, _ in lines] == [12, 24, 36, 48, 60, 69]
-    assert lines[0][1].endswith("4 matched (of 23 read), 4 changed, 0 already correct; about 23 in the table\n")
+    assert [after_seconds for after_seconds, _ in lines] == told
+    done = told[0] // seconds
+    assert f" {done} matched" in lines[0][1]
+    assert lines[0][1].endswith(f"{done} changed, 0 already correct; about 23 in the table\n")
     assert lines[-1][1].startswith("blue up [########################] 100%  23 matched")
 
 
