@@ -143,19 +143,6 @@ def test_a_failing_reaction_is_shown_with_its_attempts_and_its_recovery(tab: Tab
     expect(page.locator(".trace-sums")).to_contain_text("1 failure, all recovered")
 
 
-def test_causes_stand_above_their_effects(tab: Tab) -> None:
-    page = tab.page
-    order_id = paid(tab)
-    tab.open(f"orders/{order_id}")
-    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
-    trace = page.request.get(f"{tab.url}/local/orders/{order_id}/trace").json()
-    for one in trace["chapters"]:
-        seen: set[str] = set()
-        for span in one["spans"]:
-            assert span.get("parent") is None or span["parent"] in seen, span
-            seen.add(span["id"])
-
-
 # the panel ------------------------------------------------------------------------------------------------------------
 def test_a_record_shows_its_changes_and_a_link_to_it_survives_a_reload(tab: Tab) -> None:
     page = tab.page

@@ -200,13 +200,11 @@ class Shoppers:
 
     def check_lists(self) -> None:
         """Check that each list shows each order once: sales, purchases, orders, and orders by number."""
-        sales = Counter(
-            one["order_id"] for one in self._list(self.staff, f"/products/{self.product_id}/sales?limit=100")
-        )
+        sales = Counter(one["order_id"] for one in list_all(self.staff, f"/products/{self.product_id}/sales?limit=100"))
         for api in {one.api for one in self.orders}:
             here = [one for one in self.orders if one.api is api]
-            bought = Counter(one["order_id"] for one in self._list(api, "/customers/me/bought?limit=100"))
-            listed = Counter(one["order_id"] for one in self._list(api, "/orders?limit=100"))
+            bought = Counter(one["order_id"] for one in list_all(api, "/customers/me/bought?limit=100"))
+            listed = Counter(one["order_id"] for one in list_all(api, "/orders?limit=100"))
             for one in here:
                 id, is_bought = one.order_id, one.life is not CANCELLED and not one.is_archived
                 if (listed[id], bought[id]) != (1, int(is_bought)) or (is_bought and sales[id] != 1):
@@ -216,10 +214,12 @@ class Shoppers:
             if found != [one.order_id]:
                 raise EffectMissing(f"{one} is not found by its number: {found}")
 
-    def _list(self, api: ApiClient, path: str) -> list[Any]:
-        found: list[Any] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            page = api.get(path + (f"&cursor={cursor}" if cursor else ""))
-            found, cursor = found + page["items"], page["cursor"]
-        return found
+
+def list_all(api: ApiClient, path: str) -> list[Any]:
+    """Return the items of all pages of a list. `path`: with a query string."""
+    found: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = api.get(path + (f"&cursor={cursor}" if cursor else ""))
+        found, cursor = found + page["items"], page["cursor"]
+    return found

@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from typing import Any
 
 import pytest
 
 from local.laptop.demo import DemoClients
+from ops.scenarios import wait_until
 from tests.laptop.conftest import LaptopShop
+from tests.laptop.shoppers import list_all
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
@@ -30,25 +31,15 @@ def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed
     assert (first["lines"], first["rejected"]) == (5_000, wrong)
     where = sent[0].headers["Location"]
     began = time.monotonic()
-    until("some lines", lambda: staff.get(where)["written"] >= 500, seconds=120)
+    wait_until("some lines", lambda: staff.get(where)["written"] >= 500, timeout_seconds=120)
     own_laptop.kill()
     own_laptop.start()
     staff = DemoClients(own_laptop.shop()).staff
-    until("all lines", lambda: staff.get(where)["state"] == "DONE", seconds=500)
+    wait_until("all lines", lambda: staff.get(where)["state"] == "DONE", timeout_seconds=500)
     found = staff.get(where)
     print(f"{found} after {time.monotonic() - began:.0f} s")
     assert (found["written"], found["unchanged"], found["rejected"], found["waiting"]) == (5_000 - wrong, 0, wrong, 0)
-    offered: dict[str, Any] = {}
-    cursor: str | None = ""
-    while cursor is not None:
-        page = staff.get(f"/products?category=/{name}/&limit=100" + (f"&cursor={cursor}" if cursor else ""))
-        offered |= {one["product_id"]: (one["price"], one["available"], one["version"]) for one in page["items"]}
-        cursor = page["cursor"]
+    listed = list_all(staff, f"/products?category=/{name}/&limit=100")
+    offered = {one["product_id"]: (one["price"], one["available"], one["version"]) for one in listed}
+    assert len(listed) == len(offered)
     assert offered == {f"{name}-{number}": (100 + number, number % 9, 1) for number in range(5_000 - wrong)}
-
-
-def until(what: str, holds: Any, seconds: float) -> None:
-    give_up = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < give_up, f"{what} did not come"
-        time.sleep(0.2)

@@ -18,6 +18,7 @@ from functions.model.table import CONTRIBUTION, EXPIRY_MARKER
 from local.laptop.shop_client import PROJECT, RunningShop
 from local.laptop.shop_target import local_target
 from ops.scan.checkpoint import load_sweeps
+from ops.scenarios import wait_until
 from proof.support.example_migrations import PRESENT_NAME
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.shoppers import AcceptedOrder, Shoppers
@@ -26,6 +27,8 @@ from tests.laptop.versions import API, LOCK_SECONDS, NEWER_NAME, Version, curren
 pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("loopback_only")]
 
 MIXED_SECONDS = 5
+PATIENCE = (60, 0.2)
+"""The seconds until a wait fails, and between two looks."""
 OPTIONS = {("migrate", "up"): ["--units-per-second", "20"], ("drift",): ["--pause", "3"]}
 """Options that are added to commands of the page: a pace at which a migration can be killed, and a shorter pause."""
 VALUES = {"$LAST": "0000", "$MIGRATION": "0001"}
@@ -114,7 +117,7 @@ class Rehearsal:
             time.sleep(0.5)
             return before & running()
 
-        self.wait("a migration that runs for a while", running_for_a_while)
+        wait_until("a migration that runs for a while", running_for_a_while, *PATIENCE)
         started.kill()
         self.show(output := started.communicate()[0])
         assert started.returncode == -signal.SIGKILL, output
@@ -124,7 +127,7 @@ class Rehearsal:
         refused = self.version.start_ops(self.laptop.state, *self.options(*words)).communicate()[0]
         assert "is running it" in refused, refused
         meanwhile()
-        self.wait("the end of the lock", lambda: time.monotonic() - killed > LOCK_SECONDS)
+        wait_until("the end of the lock", lambda: time.monotonic() - killed > LOCK_SECONDS, *PATIENCE)
         self.say("resumed")
         assert "Resumes the run" in self.ops(*words)
 
@@ -145,12 +148,6 @@ class Rehearsal:
         finally:
             self.shoppers.stop()
 
-    def wait(self, what: str, holds: Callable[[], Any], seconds: float = 60) -> None:
-        give_up = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < give_up, f"{what} did not come within {seconds} s"
-            time.sleep(0.2)
-
     def archive(self, *orders: AcceptedOrder) -> None:
         """Let these orders expire now, and wait until they are archived."""
         for order in orders:
@@ -166,14 +163,14 @@ class Rehearsal:
                 ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 10)}},
             )
         for order in orders:
-            self.wait(f"the archive of {order}", partial(self.read, order, "archived"))
+            wait_until(f"the archive of {order}", partial(self.read, order, "archived"), *PATIENCE)
         self.say(f"{len(orders)} archived")
 
     def read(self, order: AcceptedOrder, field: str) -> Any:
         return self.shoppers.staff.get(order.path).get(field)
 
     def wait_for_status(self, order: AcceptedOrder, status: str) -> None:
-        self.wait(f"{order} being {status}", lambda: self.read(order, "status") == status)
+        wait_until(f"{order} being {status}", lambda: self.read(order, "status") == status, *PATIENCE)
 
     def images(self) -> list[Any]:
         """Return all items of the table."""

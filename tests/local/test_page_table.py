@@ -1,6 +1,5 @@
 """Tests the table's view: reads by pattern and by key, the expressions of a read, and an item with its relations."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,6 @@ from ops.query.patterns import NOUNS
 from proof.support.operator_shop import fake_running_shop
 from proof.support.samples import SAMPLES
 
-Explore = Callable[..., Any]
 PAID = replace(SAMPLES[t.ORDER], status="PAID", paid_at="2026-11-21T09:31:30.000Z")
 
 
