@@ -168,10 +168,11 @@ docs: installed ##+ regenerate the generated pages of docs/ that git has
 site: build/site/index.html ##+ build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
 	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
 
-site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py)
+site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/assets/* docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py)
 
 build/site/index.html: .venv/.installed node_modules/.installed $(site_sources)
-	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) $(python) -m mkdocs build --quiet --strict
+	@SITE_REPOSITORY=$(SITE_REPOSITORY) $(python) -m docs.site build/docs
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
 
 scale: installed ##+ compute how many orders a second a deployed shop takes, and what limits them; ARGS=record after a change of requests
 	$(python) -m proof.scale $(ARGS)

@@ -17,7 +17,7 @@ DOCS = Path(__file__).parent
 def render_pages() -> dict[str, str]:
     """Return every file that is generated from the model and that git has, by its path in docs/.
 
-    `make site` makes the other generated pages (docs/site_hooks.py).
+    `make site` makes the other generated pages (docs/site.py).
     """
     return {
         "cost.md": cost.render_page(),

@@ -17,7 +17,7 @@ from typing import Any, Never
 import pytest
 
 from docs.generate import DOCS
-from docs.site_hooks import RENDERED_PAGES
+from docs.site import RENDERED_PAGES
 from local import __main__ as local_main
 from ops import __main__ as ops_main
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
-from docs.site_hooks import RENDERED_PAGES
+from docs.site import RENDERED_PAGES
 
 ROOT = DOCS.parent
 FILES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])

@@ -1,24 +1,21 @@
-"""MkDocs hooks for the documentation site: adds pages that are not files of docs/, and mends links that leave docs/.
+"""Write the documentation as plain Markdown, from which a generator builds the site: `python -m docs.site FOLDER`.
 
 On GitHub, the pages link to code and tests. The site has only the pages, so such a link becomes a link into the
 repository, if the environment variable SITE_REPOSITORY has its address, or plain text. Pages that git does not have are
 linked by their source, such as docs/glossary.toml: in the site, this link leads to the page.
-https://www.mkdocs.org/user-guide/configuration/#hooks
 """
 
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
 from docs.pages import commands, glossary, model, personal_data, states
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 TOP_PAGES = {
     "README.md": "index.md",
     "SECURITY.md": "security.md",
@@ -43,33 +40,39 @@ SOURCES = {
     "functions/model/states.py": "states.md",
 }
 """The source of each page that is no file of docs/: links lead to the source on GitHub, and to the page in the site."""
-MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
-MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
+ASSETS = {
+    "diagrams.js": DOCS / "assets" / "diagrams.js",
+    "site.css": DOCS / "assets" / "site.css",
+    "mermaid.js": ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js",
+}
+SEARCH_BOOSTS = (("how-to/", 4.0), ("decisions/", 0.1), ("conformance.md", 0.1), ("changelog.md", 0.1))
+"""How much the search prefers the pages of a folder, or puts them after the others."""
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
 IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
 NUMBERED = re.compile(r"\d+\. ")
 FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add the sections whose pages are too many for mkdocs.yml: runbooks and decisions."""
-    sections = [{"Runbooks": _pages_of("runbooks")}, {"Decisions": _pages_of("decisions")}]
-    config.nav = [*(config.nav or []), *sections]
-    return config
-
-
-def _pages_of(folder: str) -> list[str]:
-    pages = sorted((ROOT / "docs" / folder).glob("*.md"), key=lambda page: (page.stem != "README", page.name))
-    return [f"{folder}/{page.name}" for page in pages]
-
-
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the top folder, and the generated pages that git does not have."""
-    texts = {name: (ROOT / source).read_text(encoding="utf-8") for source, name in TOP_PAGES.items()}
+def write_pages(folder: Path) -> None:
+    """Write all pages, pictures and assets of the site into a new folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    texts = {page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")}
+    texts |= {name: (ROOT / source).read_text(encoding="utf-8") for source, name in TOP_PAGES.items()}
     texts |= {name: render() for name, render in RENDERED_PAGES.items()}
+    files = {picture.name: picture for picture in DOCS.iterdir() if picture.suffix in (".png", ".gif")}
+    files |= {f"assets/{name}": file for name, file in ASSETS.items()}
     for name, text in texts.items():
-        files.append(File.generated(config, name, content=text))
-    return files
+        page = folder / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(_front_matter(name) + convert_page(name, text, {*texts, *files}), encoding="utf-8")
+    for name, file in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, folder / name)
+
+
+def _front_matter(name: str) -> str:
+    boost = next((boost for start, boost in SEARCH_BOOSTS if name.startswith(start)), None)
+    return f"---\nsearch:\n  boost: {boost}\n---\n" if boost else ""
 
 
 def separate_list_items(markdown: str) -> str:
@@ -93,11 +96,13 @@ def separate_list_items(markdown: str) -> str:
     return "\n".join(lines[1:])
 
 
-def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Replace the links of a page that lead out of docs/, and separate the items of its lists."""
-    markdown = separate_list_items(markdown)
-    here = page.file.src_uri
-    folder = (ROOT / {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")).parent
+def convert_page(here: str, markdown: str, names: set[str]) -> str:
+    """Replace the links of a page that lead out of the site, and separate the items of its lists.
+
+    `here`: the page's name in the site. `names`: all files of the site.
+    """
+    source = {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")
+    folder = (ROOT / source).parent
 
     def replace(link: re.Match[str]) -> str:
         path, mark, anchor = link[2].partition("#")
@@ -105,27 +110,21 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
             return link[0]
         target = (folder / path).resolve()
         name = _name_in_site(target)
-        if name and files.get_file_from_path(name):
+        if name in names:
             return f"{link[1]}({os.path.relpath(name, Path(here).parent)}{mark}{anchor})"
         repository = os.environ.get("SITE_REPOSITORY")
         text = link[1]
         return f"{text}({repository}/blob/main/{target.relative_to(ROOT).as_posix()})" if repository else text[1:-1]
 
-    parts = FENCE.split(markdown)
+    parts = FENCE.split(separate_list_items(markdown))
     return "".join(part if FENCE.match(part) else LINK.sub(replace, IMAGE.sub(replace, part)) for part in parts)
 
 
-def _name_in_site(target: Path) -> str | None:
-    """Return the name of a file or of its page in the site, or None if the site does not have it."""
+def _name_in_site(target: Path) -> str:
+    """Return the name that a file, or the page of a source, has in the site if the site has it."""
     path = target.relative_to(ROOT).as_posix()
-    return SOURCES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
+    return SOURCES.get(path) or path.removeprefix("docs/")
 
 
-def on_post_page(output: str, **_: object) -> str:
-    """Remove the library of the diagrams from a page without diagrams, because it has three megabytes."""
-    return output if 'class="mermaid"' in output else MERMAID_SCRIPT.sub("", output)
-
-
-def on_post_build(config: MkDocsConfig) -> None:
-    """Copy the library of the diagrams."""
-    shutil.copyfile(MERMAID, Path(config.site_dir) / "assets" / "mermaid.js")
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))
