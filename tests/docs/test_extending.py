@@ -1,4 +1,4 @@
-"""Applies the diffs of docs/extending.md, each alone and all together, and the README's diff. Each must be complete.
+"""Applies the diffs of docs/extending.md, each alone and all together, and those of README and the how-tos.
 
 The section that removes a noun has commands, too. It is applied alone.
 """
@@ -23,7 +23,12 @@ DIFFS = {
     for name, section in SECTIONS.items()
     if "```diff" in section
 }
-(MAIL_OF_README,) = re.findall(r"```diff\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def diff_of(page: str) -> str:
+    return "".join(re.findall(r"```diff\n(.*?)```", (PROJECT / page).read_text(encoding="utf-8"), re.DOTALL))
+
+
 NEW_TEST = re.compile(r"^--- /dev/null\n\+\+\+ b/(tests/\S+)", re.MULTILINE)
 FILES_TO_OPEN = {
     "An access pattern with its route": 3,
@@ -87,7 +92,16 @@ def test_the_removal_of_a_noun_is_short() -> None:
     ("extend", "tests"),
     [
         *(pytest.param(extend, TESTS[name], id=name, marks=pytest.mark.slow) for name, extend in EVERY.items()),
-        pytest.param(partial(apply_diff, diff=MAIL_OF_README), ["tests/mails"], id="the mail of the README"),
+        pytest.param(partial(apply_diff, diff=diff_of("README.md")), ["tests/mails"], id="the mail of the README"),
+        pytest.param(
+            partial(apply_diff, diff=diff_of("docs/how-to/change-texts.md")), ["tests/mails"], id="the texts of mails"
+        ),
+        pytest.param(
+            partial(apply_diff, diff=diff_of("docs/how-to/add-a-field.md")),
+            ["tests/api/test_gift_messages.py", "tests/mails"],
+            id="a field from the API to the mail",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(

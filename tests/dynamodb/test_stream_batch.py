@@ -1,9 +1,12 @@
 """Tests what becomes of the records of a stream batch, against a simple model of the rules."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Barrier
 from typing import Any, Literal
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -152,3 +155,26 @@ def test_a_malformed_record_is_parked_and_does_not_stop_the_others(poison: dict[
     for each in batch.ready_records():
         batch.apply(each, act)
     assert (parked, applied, batch.response()) == ([poison], ["6"], {"batchItemFailures": []})
+
+
+def test_the_handler_of_the_how_to_parks_retries_and_keeps_the_order_of_an_item(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/only-the-stream.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    parked = MagicMock()
+    monkeypatch.setattr("boto3.client", lambda _: parked)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102  the code of our own page
+
+    def changed(number: int, item: str, total: str | None) -> dict[str, Any]:
+        image = {"PK": {"S": item}} | ({"total": {"N": total}} if total else {})
+        return {"eventID": str(number), "dynamodb": {**record(number, item)["dynamodb"], "NewImage": image}}
+
+    records = [changed(1, "a", "5"), changed(2, "b", None), changed(3, "c", "x"), changed(4, "c", "7")]
+    context = MagicMock()
+    context.get_remaining_time_in_millis.return_value = 60_000
+    failed = names["handler"]({"Records": records}, context)["batchItemFailures"]
+    assert [one["itemIdentifier"] for one in failed] == ["3", "4"]
+    assert [call.kwargs["Key"] for call in parked.put_object.call_args_list] == ["parked/2.json"]
+    assert '"order": "a"' in capsys.readouterr().out

@@ -1,12 +1,13 @@
-"""Type each command of docs/tutorial.md into a running shop, in order, and compare each output with the page."""
+"""Type each command of the tutorial and of the how-tos into a running shop, and compare each output with its page."""
 
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import PIPE, STDOUT, Popen
+from textwrap import dedent
 from threading import Timer
 
 import pytest
@@ -15,6 +16,11 @@ from local.laptop.own_shop import LaptopShop
 from local.laptop.shop_client import PROJECT
 
 PAGE = (PROJECT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+HOW_TOS = {
+    page.stem: text
+    for page in sorted((PROJECT / "docs" / "how-to").glob("*.md"))
+    if "```console" in (text := page.read_text(encoding="utf-8"))
+}
 STEPS = (
     "A key",
     "An item collection",
@@ -63,8 +69,9 @@ class Command:
 
 
 def read_commands(page: str) -> Iterator[Command]:
-    for section in re.split(r"^## (?:\d\. )?", page, flags=re.MULTILINE)[1:]:
-        for block in re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
+    for section in re.split(r"^##? (?:\d\. )?", page, flags=re.MULTILINE)[1:]:
+        for indented in re.findall(r"^ *```console\n(.*?)^ *```", section, re.DOTALL | re.MULTILINE):
+            block = dedent(indented)
             for typed in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, output = re.fullmatch(r"(.*\n(?:> .*\n)*)((?:.*\n)*)", typed).groups()  # type: ignore[union-attr]
                 yield Command(section.partition("\n")[0], command.replace("\n> ", "\n").rstrip(), output)
@@ -147,6 +154,7 @@ def test_the_tutorial_has_eight_steps_and_each_shows_an_output() -> None:
     assert list(dict.fromkeys(shown)) == ["Before you begin", *STEPS]
     assert len(COMMANDS) > 25
     assert len(shown) > 20
+    assert set(HOW_TOS) == {"order-without-mail", "restore-one-order", "storefront-checkout"}
 
 
 def test_the_tutorial_declares_each_placeholder() -> None:
@@ -181,12 +189,26 @@ def test_a_placeholder_keeps_its_value() -> None:
 @pytest.mark.laptop
 @pytest.mark.usefixtures("loopback_only")
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
-    terminal = Terminal(own_laptop)
+    assert set(type_commands(own_laptop, COMMANDS)) == set(ALWAYS_THE_SAME)
+
+
+@pytest.mark.laptop
+@pytest.mark.usefixtures("loopback_only")
+def test_each_command_of_the_how_tos_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
+    prepare = [command for command in COMMANDS if command.step == "Before you begin"][:-1]
+    assert len(prepare) == 3, "activate, the addresses, and `as`"
+    for page in HOW_TOS.values():
+        type_commands(own_laptop, [*prepare, *read_commands(page)])
+
+
+def type_commands(laptop: LaptopShop, commands: Sequence[Command]) -> dict[str, str]:
+    """Type the commands into a new shell, and compare their outputs. Return the values of the placeholders."""
+    terminal = Terminal(laptop)
     known: dict[str, str] = {}
     try:
-        for command in COMMANDS:
+        for command in commands:
             printed = terminal.type(command.text)
             assert matches(command.output, printed, known), f"{command.step}: $ {command.text}\n{printed}"
     finally:
         terminal.close()
-    assert set(known) == set(ALWAYS_THE_SAME)
+    return known

@@ -84,10 +84,9 @@ class Reader(HTMLParser):
 
 
 def test_the_text_reads_like_a_letter() -> None:
-    letter = """\
-Dear Ann Ash,
+    letter = f"""\
 
-Thank you for your payment. We are packing your goods.
+{NOTIFICATION_TEXTS["OrderPaid"].opening}
 
 Order EBZ4OERS
 
@@ -103,7 +102,9 @@ Delivery address:
   AT
 
 Elm & Sons"""
-    assert mail().text.rstrip() == letter
+    greeting, _, rest = mail().text.rstrip().partition("\n")
+    assert "Ann Ash" in greeting
+    assert rest == letter
 
 
 DEAR: dict[str, Any] = {
