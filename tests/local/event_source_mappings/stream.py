@@ -1,11 +1,17 @@
-"""Builds small streams and event source mappings for the tests of the mapping."""
+"""Builds small streams and event source mappings for the tests of the mapping.
+
+proof/conformance/test_model.py plays the probes on the model: each probe states how AWS behaves. The tests in this
+folder test what no probe states, for example assumptions, counters and error messages.
+"""
 
 import itertools
+from dataclasses import fields
 from typing import Any
 
 from local.event_source_mappings import (
     DeliverFailure,
     EventSourceMapping,
+    FilterCriteria,
     InvocationFailed,
     InvocationReturned,
     Invoke,
@@ -20,6 +26,7 @@ FUNCTION = "arn:aws:lambda:eu-central-1:000000000000:function:copies"
 BUCKET = "arn:aws:s3:::failures"
 QUEUE = "arn:aws:sqs:eu-central-1:000000000000:failures"
 
+ORDERS_ONLY = FilterCriteria(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))
 ERROR = InvocationFailed("KeyError")
 SUCCESS = InvocationReturned()
 
@@ -46,18 +53,20 @@ def record(
     } | more
 
 
-def new_mapping(
-    *, switches: MappingAssumptions | None = None, resume: dict[str, str] | None = None, **settings: Any
-) -> EventSourceMapping:
-    """Return a mapping with one shard. Its ids are counted instead of random."""
+def new_mapping(*, resume: dict[str, str] | None = None, **options: Any) -> EventSourceMapping:
+    """Return a mapping with one shard. Its ids are counted instead of random.
+
+    `options`: fields of `MappingSettings` and of `MappingAssumptions`.
+    """
     ids = itertools.count(1)
+    names = {one.name for one in fields(MappingAssumptions)}
     made = EventSourceMapping(
-        MappingSettings(**settings),
+        MappingSettings(**{name: value for name, value in options.items() if name not in names}),
         mapping_id="mapping-1",
         function_arn=FUNCTION,
         stream_arn=STREAM,
         new_id=lambda: f"id-{next(ids)}",
-        assumptions=switches,
+        assumptions=MappingAssumptions(**{name: value for name, value in options.items() if name in names}),
         resume_from=resume,
     )
     made.add_shard(SHARD)
