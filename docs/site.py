@@ -5,6 +5,7 @@ repository, if the environment variable SITE_REPOSITORY has its address, or plai
 linked by their source, such as docs/glossary.toml: in the site, this link leads to the page.
 """
 
+import json
 import os
 import re
 import shutil
@@ -47,6 +48,12 @@ ASSETS = {
 }
 SEARCH_BOOSTS = (("how-to/", 4.0), ("decisions/", 0.1), ("conformance.md", 0.1), ("changelog.md", 0.1))
 """How much the search prefers the pages of a folder, or puts them after the others."""
+SYNONYMS = {
+    "personal-data.md": ["GDPR", "privacy", "delete customer's data", "right to erasure"],
+    "runbooks/restore-table.md": ["backup", "recovery"],
+    "local.md": ["localhost", "docker"],
+}
+"""Words that readers type and that a page does not have, or has like many others."""
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
 IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
 NUMBERED = re.compile(r"\d+\. ")
@@ -71,8 +78,9 @@ def write_pages(folder: Path) -> None:
 
 
 def _front_matter(name: str) -> str:
-    boost = next((boost for start, boost in SEARCH_BOOSTS if name.startswith(start)), None)
-    return f"---\nsearch:\n  boost: {boost}\n---\n" if boost else ""
+    """Return what the search of Material for MkDocs reads: a factor for the page's rank, and more words."""
+    boost = next((boost for start, boost in SEARCH_BOOSTS if name.startswith(start)), 1.0)
+    return f"---\nsearch:\n  boost: {boost}\ntags: {json.dumps(SYNONYMS.get(name, []))}\n---\n"
 
 
 def separate_list_items(markdown: str) -> str:
