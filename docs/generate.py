@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import cost, events, patterns, permissions, settings, table
+from docs.pages import cost, events, patterns, permissions, readme, settings, table
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
@@ -20,6 +20,7 @@ def render_pages() -> dict[str, str]:
     `make site` makes the other generated pages (docs/site.py).
     """
     return {
+        "../README.md": readme.render_readme(),
         "cost.md": cost.render_page(),
         "table.md": table.render_page(),
         "access-patterns.md": patterns.render_page(),

@@ -59,8 +59,8 @@ def test_a_new_reaction_appears_by_itself(template: dict[str, Any], monkeypatch:
     assert "survey" in targets(drawn, "bus")
 
 
-def test_the_drawing_has_the_edges_of_the_readme(drawn: Drawn) -> None:
-    [diagram] = re.findall(r"```mermaid\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+def test_the_drawing_has_the_edges_of_the_docs(drawn: Drawn) -> None:
+    [diagram] = re.findall(r"```mermaid\n(.*?)```", (PROJECT / "docs" / "flow.md").read_text(), re.DOTALL)
     assert {name.removesuffix("_worker") for name in re.findall(r"bus --> (\w+)", diagram)} == targets(drawn, "bus")
     assert set(re.findall(r"table -->\|stream\| (\w+)", diagram)) == targets(drawn, "table")
     scheduled = set(re.findall(r"\(\(.*\)\) --> (\w+)", diagram))

@@ -1,0 +1,53 @@
+"""The six numbers of README.md, which `make docs` writes into it."""
+
+import json
+import re
+from pathlib import Path
+
+from docs import markdown
+from docs.pages import cost
+from functions.model.patterns import PATTERNS
+from functions.model.table import ROWS
+from ops.cost.bill import APART, bill, total
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = re.compile(r"(?<=<!-- numbers: written by `make docs` -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
+LEDGER = ROOT / "proof" / "simulation" / "runs.jsonl"
+
+
+def render_readme() -> str:
+    """Return README.md with the present numbers."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return NUMBERS.sub(lambda _: f"{_render_numbers()}\n", readme)
+
+
+def _render_numbers() -> str:
+    life = _find(r"an order's whole life, 5 lines: units \| ([\d.]+) units", "performance.md")
+    rate = _find(r"a steady mix \| (\d+) \(aim", "scale.md")
+    months = [f"{total(bill(cost.month('prod', orders))):,.0f}" for orders in (0, 1_000)]
+    million = sum(line.amount for line in cost.lines_of_a_million() if line.service not in APART)
+    runs = [json.loads(line) for line in LEDGER.read_text(encoding="utf-8").splitlines()]
+    seeds = {seed for run in runs for seed in range(run["seeds"][0], run["seeds"][1] + 1)}
+    return markdown.render_table(
+        ("number", "what it is"),
+        [
+            (
+                f"**{life}**",
+                "capacity units that an order of five lines uses in its life ([each](docs/performance.md))",
+            ),
+            (
+                f"**{len(PATTERNS)}**",
+                f"[access patterns](docs/access-patterns.md) of {len(ROWS)} item types, with equal units at any size",
+            ),
+            (f"**{rate}**", "orders a second in prod with AWS's default quotas, by [a model](docs/scale.md)"),
+            (f"**{million:,.0f} USD**", "for a million orders, without users and mails ([the bill](docs/cost.md))"),
+            (f"**{months[0]} to {months[1]} USD**", "a month for prod with no orders, and with 1,000 a day"),
+            (f"**{len(seeds):,}**", "runs of the real Lambdas with injected faults ([the proof](proof/README.md))"),
+        ],
+    )
+
+
+def _find(pattern: str, page: str) -> str:
+    found = re.search(pattern, (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert found, f"docs/{page} has no number for README: {pattern}"
+    return found[1]
