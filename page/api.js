@@ -25,7 +25,7 @@ const COMMAND_TRIES = 8;
 const ANSWER_WITHIN_MS = 30_000;
 let tokens = null;
 
-/** Sets the source of tokens: `token(person, signal)`, and `forget(person)` for a token that the API rejected. */
+/** Sets the source of tokens: `token(person)`, and `forget(person)` for a token that the API rejected. */
 export const tokensFrom = (source) => (tokens = source);
 
 /** Returns the URL for a path of the page. */
@@ -40,7 +40,7 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
   const most = tries ?? (method === "GET" ? Infinity : COMMAND_TRIES);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const token = as && (await tokens.token(as, signal));
+      const token = as && (await tokens.token(as));
       const answer = await send(method, path, { token, signal, ...sent });
       setReachable(true);
       return answer;

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bytes, plural } from "./format.js";
-import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, toast } from "./ui.js";
+import { announce, button, chip, dialog, el, empty, failure, fill, row, table, timeOf, toast } from "./ui.js";
 
 const AT_NODE = 100;
 
@@ -21,6 +21,13 @@ export function failuresAt(node, { signal, changed }) {
   let shown = "";
   let newest = null;
   const refresh = async () => {
+    try {
+      await load();
+    } catch (error) {
+      if (error.name !== "AbortError") element.replaceChildren(failure(error, refresh));
+    }
+  };
+  const load = async () => {
     const mine = (newest = {});
     const { items } = await page(null, signal, AT_NODE);
     if (mine !== newest) return; // a later request shows what is stored now

@@ -11,6 +11,7 @@ const GROUPS = new Set(["staff", "warehouse"]);
 const USERS = ["alice", "bob", "staff", "warehouse"];
 const SOMEBODY_ELSE = "…";
 const tokens = new Map();
+const asked = new Map();
 const select = el("select", { id: "who" });
 let users = USERS;
 
@@ -26,21 +27,27 @@ export function choose(name) {
 }
 
 // Tokens ---------------------------------------------------------------------------------------------------------------
-export const token = async (name, signal) => (await signedIn(name, signal)).token;
+export const token = async (name) => (await signedIn(name)).token;
 export const forget = (name) => tokens.delete(name); // the local AWS forgets tokens when it is killed
 
-/** Returns the user's token, from a cache while it is valid, and whether the user is a customer: {token, registered}. */
-async function signedIn(user, signal) {
+/**
+ * Returns the user's token, from a cache while it is valid, and whether the user is a customer: {token, registered}.
+ * Requests at the same time share one request for the token. No view can abort it, because another view may wait for it.
+ */
+async function signedIn(user) {
   const known = tokens.get(user);
   if (known && known.until > Date.now()) return known;
-  const made = await post("/local/tokens", { user }, { signal });
-  const kept = { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 };
-  tokens.set(user, kept);
-  return kept;
+  if (asked.has(user)) return asked.get(user);
+  const made = post("/local/tokens", { user })
+    .then((found) => ({ ...found, until: Date.now() + (found.expires_in_seconds - 60) * 1000 }))
+    .then((kept) => (tokens.set(user, kept), kept))
+    .finally(() => asked.delete(user));
+  asked.set(user, made);
+  return made;
 }
 
 export async function register(name, _, signal) {
-  const me = await signedIn(name, signal);
+  const me = await signedIn(name);
   if (me.registered) return;
   try {
     await post("/api/customers", { name: fullName(name) }, { as: name, signal });

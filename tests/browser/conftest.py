@@ -75,12 +75,7 @@ class BrowserLog:
             self.requests.append(f"{request.method} {request.url}")
 
         page.on("console", logged)
-
-        def failed(error: object) -> None:
-            if str(error) != "another view was opened":  # the page stops the requests of a view that the user leaves
-                self.errors.append(str(error))
-
-        page.on("pageerror", failed)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", asked)
 
 

@@ -25,6 +25,21 @@ def test_a_right_to_left_name_does_not_reorder_the_text_beside_it(tab: Tab) -> N
     assert shown == f'<p title="{text}">2 \u00d7 <bdi>\u05d3\u05d5\u05d3 \u05d4</bdi>, 3</p>'
 
 
+def test_the_requests_of_a_view_share_one_token(tab: Tab) -> None:
+    tab.open("board")
+    expect(tab.page.locator(".board-count:empty")).to_have_count(0)
+    assert [one for one in tab.seen.requests if "/local/tokens" in one] == [f"POST {tab.url}/local/tokens"]
+
+
+def test_a_request_of_a_former_view_ends_without_an_error(tab: Tab) -> None:
+    """The tab fails the test if the page has an unhandled error."""
+    tab.page.route("**/local/failures?*", lambda _: None)  # does not answer
+    tab.open("flow")
+    with tab.page.expect_request("**/local/failures?*"):
+        tab.page.locator("[data-node=table]").click()
+    tab.open("customers")
+
+
 def test_every_view_is_accessible_at_every_width(tab: Tab, request: pytest.FixtureRequest) -> None:
     """With --screenshots FOLDER, this also writes a picture of each view (`make screenshots`)."""
     page = tab.page
