@@ -51,7 +51,7 @@ export function show(place, { signal }) {
       if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // a screen reader reads each new text
     });
     return view.element;
-  });
+  }).then(() => view?.draw());
   return heading;
 
   function onEntries(entries, before) {
@@ -100,7 +100,7 @@ function flowView(flow, { activity, below, signal, changed }) {
   const element = el("div", { class: "flow-panes" }, card, below);
   let open = null;
   let last = null;
-  return { element, update, move, refresh: () => open?.failures.refresh() };
+  return { element, draw: picture.draw, update, move, refresh: () => open?.failures.refresh() };
 
   function update(now) {
     last = { now, states: statesOf(flow.nodes, now, activity) };

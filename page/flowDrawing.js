@@ -12,8 +12,10 @@ const MOST_DOTS = 80;
 const COLUMNS = { first: [116, 98], table: [128, 98], reader: [168, 128], bus: [96, 76], reaction: [160, 154], effect: [146, 84] };
 
 /**
- * Returns the element and three functions. `update(states)` shows the state of each node: its tone, text and badges.
- * `move(from, to)` shows a record that moves along an edge after `delay` ms. `mark(id)` marks the open panel's node.
+ * Returns the element and four functions. `draw()` draws nodes and edges at the current width. Call it once the element is
+ * on the page, so that the drawing has its height before the browser shows it. A new width draws it again.
+ * `update(states)` shows the state of each node: its tone, text and badges. `move(from, to)` shows a record that moves
+ * along an edge after `delay` ms. `mark(id)` marks the open panel's node.
  */
 export function drawing({ nodes, edges }, { onOpen, signal }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -28,7 +30,7 @@ export function drawing({ nodes, edges }, { onOpen, signal }) {
   const observer = new ResizeObserver(() => requestAnimationFrame(draw));
   observer.observe(element);
   signal.addEventListener("abort", () => observer.disconnect(), { once: true });
-  return { element, update, move, mark };
+  return { element, draw, update, move, mark };
 
   function leadsTo(id) {
     const labels = edges.filter((edge) => edge.from === id).map((edge) => labelled.get(edge.to));

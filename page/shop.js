@@ -24,15 +24,14 @@ export function show(place, { query, signal }) {
   const orders = () => me && showOrders(mine, me, signal);
   const shelves = new Shelves({ place: products, basket, me, signal });
 
-  place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? labels.lead(fullName(me)) : labels.strangers)),
-    el("div", { class: "shop-columns" }, products, aside),
-    mine,
-  );
-  shelves.open({ category: query.get("category") ?? "", words: query.get("search") ?? "" });
+  const columns = el("div", { class: "shop-columns" }, products);
+  place.append(el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? labels.lead(fullName(me)) : labels.strangers)), columns);
+  const opened = shelves.open({ category: query.get("category") ?? "", words: query.get("search") ?? "" });
+  // What is below the products in a narrow window appears after them, so that they do not move it.
+  const appendBelow = (...parts) => opened.then(() => (columns.append(aside), columns.after(...parts)));
   if (isStaff(me)) {
     aside.append(el("div", { class: "card" }, staffNote(me), empty("Staff cannot order", labels.staffShops)));
-    mine.remove();
+    appendBelow();
     return heading;
   }
   const placed = () => {
@@ -41,7 +40,7 @@ export function show(place, { query, signal }) {
   };
   aside.append(basketPanel({ basket, me, signal, placed, reload: () => shelves.reload() }));
   place.append(basketBar({ basket, place: aside, signal }));
-  if (!me) mine.remove();
+  appendBelow(...(me ? [mine] : []));
   orders();
   return heading;
 }
