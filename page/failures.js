@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bytes, plural } from "./format.js";
-import { announce, button, chip, dialog, el, empty, failure, fill, row, table, timeOf, toast } from "./ui.js";
+import { announce, button, chip, dialog, el, empty, failure, fill, timeOf, toast } from "./ui.js";
 
 const AT_NODE = 100;
 
@@ -69,12 +69,12 @@ function showNewest(place, signal, refresh) {
   return fill(place, "failures", async () => {
     const first = await page(null, signal);
     if (!first.items.length) return empty("No failures", "Records that the code cannot read appear here, with their payload and the reason.");
-    const list = table("Failures, newest first", ["When", "Reader", "Kind", "Reason", "Open"], first.items.map(failureRow), { hideCaption: true });
+    const list = el("ul", { class: "plain-list", "aria-label": "Failures, newest first" }, first.items.map(failureRow));
     const more = el("div", { class: "row" });
     const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older failures", () => older(cursor))] : []));
     const older = async (cursor) => {
       const found = await page(cursor, signal);
-      list.body.append(...found.items.map(failureRow));
+      list.append(...found.items.map(failureRow));
       announce(`${plural(found.items.length, "older failure")} shown`);
       offer(found.cursor);
     };
@@ -91,7 +91,8 @@ function page(cursor, signal, limit = 20) {
 function rowOf(one, refresh) {
   const look = button("Open", () => openFailure(one, refresh), { kind: "small", "aria-label": `Open the failure of ${one.reader}` });
   const kind = one.redriven ? chip(`${one.kind}, redriven`, "good") : chip(one.kind, one.kind === "parked" ? "waiting" : "bad");
-  return row(timeOf(one.at), one.reader, kind, el("span", { class: "reason" }, one.reason), look);
+  return el("li", { class: "flow-failure" },
+    el("span", { class: "row tight" }, timeOf(one.at), el("strong", null, one.reader), kind), el("span", { class: "reason" }, one.reason), el("span", { class: "row tight" }, look));
 }
 
 function openFailure({ key, reader, reason, bytes: size }, refresh) {

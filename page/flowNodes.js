@@ -215,7 +215,7 @@ const faultText = (kind) => (kind === "rate" ? "1 mail a second" : kind === "sup
 const isBehind = (id, behind) => behind.some((text) => text.startsWith(`${id} is `));
 
 /** Returns the state of the whole flow in one sentence. "All caught up" means also that there are no stored failures. */
-export function inShort({ readers, queues, processes, behind, failures, full_disk }, activity) {
+export function inShort({ readers, queues, processes, behind, failures, faults, full_disk }, activity) {
   if (full_disk) return { text: full_disk, tone: "bad" };
   const down = processes.filter((one) => !one.running).map((one) => one.name);
   if (down.length) return { text: `Down: ${down.join(", ")}. The restart is automatic.`, tone: "bad" };
@@ -228,11 +228,23 @@ export function inShort({ readers, queues, processes, behind, failures, full_dis
   if (dead.length || parked.length) return { text: `Failed and stored: ${[...parked, ...dead].join(", ")}. Open the node to redrive.`, tone: "bad" };
   const failing = [...readers, ...queues].filter((one) => (one.waiting || one.in_flight || one.retrying || one.delayed) && activity.failingAttempt(one.name)).map((one) => one.name);
   if (failing.length) return { text: `Failing: ${failing.join(", ")}. It will be retried.`, tone: "bad" };
+  const injected = injectedFaults({ readers, queues, faults });
+  if (injected.length) return { text: `Fault switched on: ${injected.join("; ")}`, tone: "waiting" };
   if (sum(readers, "retrying") + sum(queues, "delayed", "returning")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
   if (behind.length) return { text: `This machine is behind with the orders: ${behind.join("; ")}`, tone: "waiting" };
   const ours = queues.filter((one) => one.kind !== "foreign");
   if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };
   return { text: "All caught up", tone: "good" };
+}
+
+/** Returns the faults that a user switched on and that still work, each as a phrase. They explain a consumer that is behind. */
+function injectedFaults({ readers, queues, faults }) {
+  const consumers = [...readers, ...queues].flatMap(({ name, fail_next: fails, repeat_next: repeats }) => [
+    fails && `the next ${plural(fails, "delivery", "deliveries")} of ${name} will fail`,
+    repeats && `${name} gets the next batch or message twice`,
+  ]);
+  const mail = faults?.mail && `the mail service ${faultText(faults.mail).replace(/^1 mail/, "sends 1 mail")}`;
+  return [...consumers, mail, faults?.provider && `the payment provider waits ${faults.provider} s`].filter(Boolean);
 }
 
 // The panel --------------------------------------------------------------------------------------------------------------

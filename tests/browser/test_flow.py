@@ -219,9 +219,14 @@ def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopS
         document = {"reader": "event_publisher", "reason": reason, "record": record}
         bucket, key = where.outputs["FailuresBucket"], f"parked/event_publisher/by-hand-{number}.json"
         where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
-        expect(failures.get_by_role("row").filter(has_text=reason)).to_be_visible()
+        stored = failures.get_by_role("listitem").filter(has_text=reason)
+        for width in (360, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            stored.get_by_role("button").scroll_into_view_if_needed()
+            expect(stored.get_by_role("button")).to_be_in_viewport(ratio=1)
+            assert stored.evaluate("(one) => one.scrollWidth <= one.clientWidth")
     for number in ("first", "second"):
-        row = failures.get_by_role("row").filter(has_text=f"by the {number} code")
+        row = failures.get_by_role("listitem").filter(has_text=f"by the {number} code")
         row.get_by_role("button").click()
         page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
         expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
@@ -281,6 +286,15 @@ CALM: dict[str, Any] = {
             "Some deliveries failed and will be retried",
         ),
         ({"queues": [{"name": "fulfilment", "kind": "reaction", "delayed": 1}]}, "Some deliveries failed"),
+        ({"behind": ["fulfilment is 9 s behind: 1 waiting"]}, "This machine is behind with the orders: fulfilment"),
+        (
+            {"behind": ["fulfilment is 9 s behind: 1 waiting"], "faults": {"mail": "quota", "provider": 0}},
+            "Fault switched on: the mail service refuses: quota",
+        ),
+        (
+            {"readers": [{"name": "copies_reader", "running": True, "fail_next": 2}]},
+            "Fault switched on: the next 2 deliveries of copies_reader will fail",
+        ),
     ],
 )
 def test_all_caught_up_is_never_said_while_a_failure_is_stored(tab: Tab, change: dict[str, Any], text: str) -> None:
