@@ -7,33 +7,39 @@ import { money, number, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
+import { seedOffer } from "./seedShop.js";
 import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
+/** The status in the address if the list has the open orders of all states. */
+const ALL = "";
 const PAGE = 20;
 const MOST_COUNTED = 100;
 const LIST_MS = 4000;
+const ALL_MS = 10_000;
 const COUNTS_MS = 30_000;
 const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "Actions"];
 
 export function show(place, { query, signal }) {
   const me = isStaff(person()) ? person() : staffMember();
   const asked = {
-    status: OPEN.includes(query.get("status")) ? query.get("status") : OPEN[0],
+    status: OPEN.includes(query.get("status")) ? query.get("status") : ALL,
     from: query.get("from") ?? "",
     to: query.get("to") ?? "",
     order: query.get("order") === "oldest" ? "oldest" : "newest",
   };
   const heading = el("h1", null, "Board");
-  const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
-  const pages = showPages(list, asked, me, signal);
-  const states = tabs(asked, me, signal);
+  const list = el("section", { class: "card", "aria-label": `Orders: ${nameOf(asked.status)}` });
+  const { element: states, showCount } = tabs(asked, me, signal);
+  const pages = showPages(list, asked, { me, signal, showCount });
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
     states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
   scrollToCurrent(states);
   return heading;
 }
+
+const nameOf = (status) => (status === ALL ? "All open" : stateName(status));
 
 /** Calls `run` repeatedly while the tab is visible and no dialog is open. Waits for each call before the next. */
 function repeat(run, milliseconds, signal) {
@@ -55,19 +61,25 @@ function addressOf(asked) {
   return `#/board?${new URLSearchParams(said)}`;
 }
 
-/** Returns a tab for each state, with its number of orders: the ids of a page, because the API returns no counts. */
+/**
+ * Returns a tab for each state, with its number of orders, and `showCount(status, page)`, which shows the number of a page.
+ * The API returns no counts. So this counts a page of ids, unless the list has the orders of all states and counts them.
+ */
 function tabs(asked, me, signal) {
   const counts = new Map(OPEN.map((status) => [status, el("span", { class: "board-count" })]));
+  const showCount = (status, { items, cursor }) => (counts.get(status).textContent = `${number(items.length)}${cursor ? "+" : ""}`);
   const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status), " ", counts.get(status));
   const count = async (status) => {
     const said = Object.entries({ status, from: asked.from, to: asked.to, limit: MOST_COUNTED, fields: "order_id" }).filter(([, value]) => value);
-    const found = await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
-    counts.get(status).textContent = `${number(found.items.length)}${found.cursor ? "+" : ""}`;
+    showCount(status, await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal }));
   };
   const countAll = () => Promise.all(OPEN.map(count));
-  countAll().catch(() => {});
-  repeat(countAll, COUNTS_MS, signal);
-  return el("nav", { class: "tabs", "aria-label": "Status" }, OPEN.map(tab));
+  if (asked.status !== ALL) {
+    countAll().catch(() => {});
+    repeat(countAll, COUNTS_MS, signal);
+  }
+  const all = el("a", { href: addressOf({ ...asked, status: ALL }), "aria-current": asked.status === ALL && "page" }, nameOf(ALL));
+  return { element: el("nav", { class: "tabs", "aria-label": "Status" }, all, OPEN.map(tab)), showCount };
 }
 
 function filters(asked) {
@@ -124,38 +136,52 @@ function finder(list, me, signal, stopPages) {
 
 // The list -------------------------------------------------------------------------------------------------------------
 /** Shows a list page by page, with the API's cursors; keeps earlier cursors for Back. Updates the page that it shows. */
-function showPages(list, asked, me, signal) {
+function showPages(list, asked, { me, signal, showCount }) {
   const place = el("div", null); // a separate element, so that a late answer does not replace the results of a search
   const cursors = [null];
   const arrived = el("span", null);
   let rows = new Map();
   const turn = () => fill(place, "orders", page);
-  const stop = repeat(async () => rows && update(await read()), LIST_MS, signal);
+  const stop = repeat(async () => rows && update(await read()), asked.status === ALL ? ALL_MS : LIST_MS, signal);
   list.append(place);
   turn();
   return { stop };
 
   function read() {
-    const said = Object.entries({ ...asked, limit: PAGE, cursor: cursors.at(-1) }).filter(([, value]) => value);
+    return asked.status === ALL ? readAll() : readState(asked.status, cursors.at(-1));
+  }
+
+  function readState(status, cursor) {
+    const said = Object.entries({ ...asked, status, limit: PAGE, cursor }).filter(([, value]) => value);
     return get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
+  }
+
+  /** Merges the first pages of all states, because the API lists orders of one state. */
+  async function readAll() {
+    const found = await Promise.all(OPEN.map((status) => readState(status)));
+    found.forEach((page, at) => showCount(OPEN[at], page));
+    const all = found.flatMap((page) => page.items).sort((one, other) => one.placed_at.localeCompare(other.placed_at));
+    if (asked.order === "newest") all.reverse();
+    return { items: all.slice(0, PAGE), all, isCut: all.length > PAGE || found.some((page) => page.cursor) };
   }
 
   async function page() {
     rows = null; // do not update the rows while another page loads
     const found = await read();
-    const head = el("div", { class: "card-head" }, el("h2", null, stateName(asked.status)), el("div", { class: "row tight" }, arrived, button("Refresh", turn, { kind: "small quiet" })));
+    const head = el("div", { class: "card-head" }, el("h2", null, nameOf(asked.status)), el("div", { class: "row tight" }, arrived, button("Refresh", turn, { kind: "small quiet" })));
     rows = new Map(found.items.map((order) => [order.order_id, orderRow(order, me, signal)]));
     arrived.replaceChildren();
     announce(`${plural(found.items.length, "order")} shown`);
     if (!found.items.length && cursors.length === 1) return [head, nothing(asked)];
     const shown = [...rows.values()].map((one) => one.shown);
-    return [head, table(`Orders: ${stateName(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), turning(found.cursor)];
+    const below = asked.status === ALL ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : turning(found.cursor);
+    return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), below || ""];
   }
 
   /** Updates the state in each row, but moves no row. For new orders, shows a button that reloads the list. */
-  async function update({ items }) {
+  async function update({ items, all = items }) {
     if (!rows) return;
-    const now = new Map(items.map((order) => [order.order_id, order]));
+    const now = new Map(all.map((order) => [order.order_id, order]));
     const added = items.filter((order) => !rows.has(order.order_id)).length;
     if (added && !rows.size) return turn();
     const text = `Show ${plural(added, "new order")}`;
@@ -173,13 +199,14 @@ function showPages(list, asked, me, signal) {
 
 function nothing(asked) {
   const text = asked.from || asked.to ? "Choose another time range or another status." : "Orders appear here when they reach this status. Find delivered orders by their number.";
+  if (asked.status === ALL) return empty("No open orders", text, seedOffer());
   return empty(`No order has the status “${stateName(asked.status)}”`, text);
 }
 
 /**
  * Returns the row of an order: {shown, update(order, status)}. After a command, it shows the new state and commands.
  * `update` shows the current state of the order. `order` is undefined if the order has left the list of `status`. If the
- * row still shows this status then, `update` reads the order.
+ * row still shows this status then, or the list has all states, `update` reads the order.
  */
 function orderRow(order, me, signal) {
   const shown = el("tr");
@@ -200,7 +227,7 @@ function orderRow(order, me, signal) {
     drawn = now;
   };
   const update = async (now, status) => {
-    const changed = now ?? (drawn.status === status ? await read() : drawn);
+    const changed = now ?? ((status === ALL ? OPEN.includes(drawn.status) : drawn.status === status) ? await read() : drawn);
     if (changed.version > drawn.version) draw(changed);
   };
   draw(order);

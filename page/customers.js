@@ -5,6 +5,7 @@ import { asUtc, checkbox, field, form } from "./forms.js";
 import { capital, money, number, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
+import { seedOffer } from "./seedShop.js";
 import { button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
 export function show(place, { id, query, signal }) {
@@ -48,7 +49,7 @@ function openCustomers({ place, card, me, query, signal }) {
   fill(card, "customers", () => paged({
     path: wanted ? `customers?${new URLSearchParams({ email: wanted })}` : "customers", me, signal, caption: "Customers",
     heads: CUSTOMER_COLUMNS.map(([head]) => head), line: (customer) => row(...CUSTOMER_COLUMNS.map(([, cell]) => cell(customer))),
-    none: wanted ? empty("No customer has this e-mail address", "Check the spelling. Upper and lower case do not matter.") : empty("No customers yet", "A user becomes a customer with the first order."),
+    none: wanted ? empty("No customer has this e-mail address", "Check the spelling. Upper and lower case do not matter.") : empty("No customers yet", "A user becomes a customer with the first order.", seedOffer()),
   }));
 }
 

@@ -2,7 +2,7 @@
 
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
-import { sales } from "./sales.js";
+import { isSold, sales } from "./sales.js";
 import { bestSellers } from "./bestSellers.js";
 import { announce, button, el, fill, renew, scrollToCurrent } from "./ui.js";
 
@@ -18,25 +18,31 @@ export function show(place, { query, signal }) {
   const sold = el("div", { class: "stack" });
   const best = el("div", { class: "stack" });
   const parts = [
-    [sold, "sales", () => sales({ ...rangeOf(asked), signal })],
+    [sold, "sales", async () => {
+      asked.range ??= await rangeWithSales(signal);
+      markCurrent(times, asked);
+      return sales({ ...rangeOf(asked), signal });
+    }],
     [best, "the best sellers", () => bestSellers({ month: asked.best, signal })],
   ];
+  const times = tabs(asked);
   const again = () => Promise.all(parts.map(([part, , load]) => renew(part, load)));
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Sales and best sellers. Each paid order counts once, shortly after its payment."), staffNote(isStaff(person()) ? person() : staffMember())),
-    el("section", { class: "card", "aria-label": "Sold" }, head("Sold", refreshers(again, signal)), el("div", { class: "stack" }, tabs(asked), ownRange(asked), sold)),
-    el("section", { class: "card", "aria-label": "Best sellers" }, head("Best sellers", null), el("div", { class: "stack" }, monthForm(asked), best)));
-  scrollToCurrent(place.querySelector(".tabs"));
-  for (const [part, what, load] of parts) fill(part, what, load);
+    el("section", { class: "card", "aria-label": "Sold" }, head("Sold", refreshers(again, signal)), el("div", { class: "stack" }, times, ownRange(asked), sold)));
+  scrollToCurrent(times);
+  const [soldFilled] = parts.map(([part, what, load]) => fill(part, what, load));
+  // The best sellers appear after the sales, whose height is not known before, so that the sales do not move them.
+  soldFilled.then(() => place.append(el("section", { class: "card", "aria-label": "Best sellers" }, head("Best sellers", null), el("div", { class: "stack" }, monthForm(asked), best))));
   return heading;
 }
 
-/** Returns the parameters in the address. Replaces invalid parameters by defaults. */
+/** Returns the parameters in the address. Replaces invalid parameters by defaults. `range`: null if the view chooses it. */
 function askedIn(query) {
   const [from, to] = ["from", "to"].map((name) => (Number.isNaN(Date.parse(query.get(name))) ? "" : query.get(name)));
   const best = MONTH.test(query.get("best")) ? query.get("best") : new Date().toISOString().slice(0, 7);
   const isOwn = from && to && !wrongTime(from, to);
-  return { range: Object.hasOwn(RANGES, query.get("range")) ? query.get("range") : "hour", best, ...(isOwn && { range: "own", from, to }) };
+  return { range: Object.hasOwn(RANGES, query.get("range")) ? query.get("range") : null, best, ...(isOwn && { range: "own", from, to }) };
 }
 
 /** Returns the error in a range that the user entered, or "" if the range is valid. */
@@ -56,8 +62,19 @@ function rangeOf({ range, from, to }) {
 const addressOf = (asked) => `#/insight?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
 const head = (title, more) => el("div", { class: "card-head" }, el("h2", null, title), more);
 
+/** Returns the shortest range that has sales, or the longest. */
+async function rangeWithSales(signal) {
+  const names = Object.keys(RANGES);
+  for (const range of names.slice(0, -1)) if (await isSold({ ...rangeOf({ range }), signal })) return range;
+  return names.at(-1);
+}
+
+function markCurrent(times, { range }) {
+  for (const link of times.children) link.ariaCurrent = link.dataset.range === range ? "page" : null;
+}
+
 function tabs({ range, best }) {
-  const tab = ([name, [text]]) => el("a", { href: addressOf({ range: name, best }), "aria-current": name === range && "page" }, text);
+  const tab = ([name, [text]]) => el("a", { href: addressOf({ range: name, best }), "data-range": name, "aria-current": name === range && "page" }, text);
   return el("nav", { class: "tabs", "aria-label": "Time" }, Object.entries(RANGES).map(tab));
 }
 
@@ -71,10 +88,10 @@ function ownRange({ from, to, best }) {
   return made;
 }
 
-function monthForm({ range, from, to, best }) {
-  const month = field("Month", "best", { type: "month", value: best, required: true, pattern: "[0-9]{4}-(0[1-9]|1[0-2])", placeholder: "2026-11" });
+function monthForm(asked) {
+  const month = field("Month", "best", { type: "month", value: asked.best, required: true, pattern: "[0-9]{4}-(0[1-9]|1[0-2])", placeholder: "2026-11" });
   return form({ class: "inline", "aria-label": "Another month" }, [month], "Show", () => {
-    location.hash = addressOf({ range: range !== "own" && range, from, to, best: month.control.value });
+    location.hash = addressOf({ ...asked, range: asked.range !== "own" && asked.range, best: month.control.value });
   }, { kind: "" });
 }
 

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { timeChart } from "./chart.js";
 import { compactMoney, compactNumber, money, moment, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
+import { seedOffer } from "./seedShop.js";
 import { sumByBucket, timeBucketsOf, total } from "./timeBuckets.js";
 import { el, empty, row, table } from "./ui.js";
 
@@ -18,7 +19,7 @@ const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 export async function sales({ from, to, signal }) {
   const buckets = timeBucketsOf(from, to);
   const { points, isAll } = await read(buckets.edges[0], buckets.edges.at(-1), signal);
-  if (!points.length) return empty("Nothing was sold in this time", "An order counts shortly after its payment. Choose another time range, or pay for an order in the shop.");
+  if (!points.length) return empty("Nothing was sold in this time", "An order counts shortly after its payment. Choose another time range, or pay for an order in the shop.", seedOffer());
   const sums = sumByBucket(points, buckets.edges);
   const all = measures(total(points));
   const until = points.at(-1).minute;
@@ -30,18 +31,27 @@ export async function sales({ from, to, signal }) {
   ].filter(Boolean);
 }
 
+/** Returns whether anything was sold in [from, to), in ms. */
+export async function isSold({ from, to, signal }) {
+  return (await page(from, to, { limit: 1 }, signal)).items.length > 0;
+}
+
 /** Loads the points of a range page by page, up to a limit. Each minute has one point for each currency. */
 async function read(from, to, signal) {
   const points = [];
   let cursor = null;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit: PAGE, ...(cursor && { cursor }) });
-    const found = await get(`/api/insight/sales-by-minute?${query}`, { as: staffMember(), signal });
+    const found = await page(from, to, { limit: PAGE, ...(cursor && { cursor }) }, signal);
     points.push(...found.items);
     cursor = found.cursor;
     if (!cursor) return { points, isAll: true };
   }
   return { points, isAll: false };
+}
+
+function page(from, to, more, signal) {
+  const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), ...more });
+  return get(`/api/insight/sales-by-minute?${query}`, { as: staffMember(), signal });
 }
 
 /** Returns the charts, with revenue for each currency: {title, sum, of: bucket → value, write, short: value → text}. */

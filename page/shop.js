@@ -5,12 +5,14 @@ import { Basket, basketBar, basketPanel } from "./basket.js";
 import { field, form } from "./forms.js";
 import { money, number, plural } from "./format.js";
 import { fullName, isStaff, person, staffNote } from "./people.js";
+import { seedOffer } from "./seedShop.js";
 import { isHere } from "./settings.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, orderLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
 const ROOT = "/";
+const SHOWN = 12;
 const MOST_SEARCHED = 40;
 const MOST_FOUND = 48;
 
@@ -101,43 +103,57 @@ class Shelves {
 
   #nameOf = (path) => this.#tree.find((one) => one.path === path)?.name ?? path;
 
-  async #page(category, cursor, limit = "12") {
+  async #page(category, cursor, limit = SHOWN) {
     const query = new URLSearchParams({ category, limit, ...(cursor && { cursor }) });
     const found = await get(`/api/products?${query}`, { signal: this.#signal });
     this.#basket.know(found.items);
     return found;
   }
 
-  /** Loads the wanted category. Without a wish or products, loads the first subcategory that has products. */
+  /** Loads the first products of a category and of all categories below it, by default of the whole shop. */
   async #browse({ category: wanted }) {
-    let category = wanted || ROOT;
-    let first = await this.#page(category);
-    for (let below = this.#first(category); !first.items.length && below && !(wanted === ROOT); below = this.#first(category)) {
-      category = below;
-      first = await this.#page(category);
-    }
+    const category = wanted || ROOT;
+    const pages = this.#pagesOf(this.#withinOf(category));
+    const first = await pages.next();
     await knowTheRest(this.#basket, new Set(first.items.map((product) => product.product_id)), this.#signal);
     const title = el("h2", { id: "products" }, category === ROOT ? "For sale" : this.#nameOf(category));
-    if (!first.items.length) return [category, title, wanted === ROOT && this.#tree.length ? chooseCategory() : nothingForSale(this.reload)];
+    if (!first.items.length) return [category, title, nothingForSale(this.reload)];
     const list = this.#list(first.items);
     const more = el("div", { class: "row" });
-    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
-    const next = async (cursor) => {
-      const found = await this.#page(category, cursor);
+    const offer = (isAll) => more.replaceChildren(...(isAll ? [] : [button("Show more", next)]));
+    const next = async () => {
+      const found = await pages.next();
       list.append(...found.items.map((product) => this.#card(product)));
-      offer(found.cursor);
+      offer(found.isAll);
       announce(`${plural(found.items.length, "more product")} shown`);
     };
-    offer(first.cursor);
+    offer(first.isAll);
     return [category, title, list, more];
   }
 
-  #first = (category) => this.#tree.find((one) => one.parent === category)?.path;
+  /** Returns the paths of a category and of all categories below it. */
+  #withinOf = (category) => [category, ...this.#tree.map((one) => one.path).filter((path) => path !== category && path.startsWith(category))];
+
+  /** Returns `next()`, which reads the categories in turn until it has some products: {items, isAll}. */
+  #pagesOf(paths) {
+    let [at, cursor] = [0, null];
+    const next = async () => {
+      const items = [];
+      while (at < paths.length && items.length < SHOWN) {
+        const found = await this.#page(paths[at], cursor);
+        items.push(...found.items);
+        cursor = found.cursor;
+        if (!cursor) at += 1;
+      }
+      return { items, isAll: at >= paths.length };
+    };
+    return { next };
+  }
 
   /** Searches here, in the products of all wanted categories, because the shop has no index of words. */
   async #search({ category: wanted, words }) {
     const category = wanted || ROOT;
-    const paths = [category, ...this.#tree.map((one) => one.path).filter((path) => path !== category && path.startsWith(category))];
+    const paths = this.#withinOf(category);
     const pages = await Promise.all(paths.slice(0, MOST_SEARCHED).map((path) => this.#page(path, null, "100")));
     const read = pages.flatMap((page) => page.items);
     await knowTheRest(this.#basket, new Set(read.map((product) => product.product_id)), this.#signal);
@@ -208,15 +224,13 @@ async function knowTheRest(basket, shown, signal) {
   }));
 }
 
-const chooseCategory = () => empty("Choose a category", "Every product of this shop is in a category. Or search in all products.");
-
 function nothingForSale(again) {
   const stock = async () => {
     await (await import("./seedProducts.js")).seedProducts();
     await again();
   };
   const offers = [{ text: "Add sample products", open: stock, laptop: true }].filter(isHere);
-  return empty("No products yet", labels.shelves, offers.map(({ text, open }) => button(text, open, { kind: "primary" })));
+  return empty("No products yet", labels.shelves, seedOffer(), offers.map(({ text, open }) => button(text, open)));
 }
 
 function stock(available, backorder) {

@@ -45,6 +45,7 @@ from local.page.flow_monitor import FlowMonitor
 from local.page.items import open_item
 from local.page.patterns import PatternExplorer
 from local.page.queries import PageQueries
+from local.page.seeding import ShopSeeder
 from local.page.traces import get_span, get_trace
 from ops.api_client import ApiClient
 
@@ -88,6 +89,7 @@ class PageServer:
         self._queries = PageQueries(running)
         self._flow = FlowMonitor(running, queues)
         self._patterns = PatternExplorer(running)
+        self._seeder = ShopSeeder(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
         self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], HttpResponse]]] = [
@@ -131,6 +133,12 @@ class PageServer:
                     lambda asked: HttpResponse(self._queries.get_failure(asked.path_parameters["key"])),
                 ),
                 ("POST", "/local/failures/{key}/redrive", self._redrive),
+                ("GET", "/local/fill", lambda _: HttpResponse(self._seeder.progress())),
+                (
+                    "POST",
+                    "/local/fill",
+                    lambda asked: HttpResponse(self._seeder.start(asked.json_body.get("orders"))),
+                ),
                 ("GET", "/local/patterns", self._list_patterns),
                 (
                     "POST",
