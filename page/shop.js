@@ -12,7 +12,9 @@ import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
 const ROOT = "/";
-const SHOWN = 12;
+const PAGE = 12;
+/** With many small categories, a page ends after so many products, because each category takes a request. */
+const ENOUGH = 6;
 const MOST_SEARCHED = 40;
 const MOST_FOUND = 48;
 
@@ -103,7 +105,7 @@ class Shelves {
 
   #nameOf = (path) => this.#tree.find((one) => one.path === path)?.name ?? path;
 
-  async #page(category, cursor, limit = SHOWN) {
+  async #page(category, cursor, limit = PAGE) {
     const query = new URLSearchParams({ category, limit, ...(cursor && { cursor }) });
     const found = await get(`/api/products?${query}`, { signal: this.#signal });
     this.#basket.know(found.items);
@@ -139,7 +141,7 @@ class Shelves {
     let [at, cursor] = [0, null];
     const next = async () => {
       const items = [];
-      while (at < paths.length && items.length < SHOWN) {
+      while (at < paths.length && items.length < ENOUGH) {
         const found = await this.#page(paths[at], cursor);
         items.push(...found.items);
         cursor = found.cursor;
