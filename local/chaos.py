@@ -226,6 +226,7 @@ class Chaos:
             reaction=queue.name,
             error="forced failure",
             event_id=about.get("id"),
+            message=message["MessageId"],
             attempt=int(message["Attributes"]["ApproximateReceiveCount"]),
         )
 

@@ -111,6 +111,16 @@ class Journal:
         with self._new:
             return [] if self._closed else _select_entries(self._database, id, order_id, limit)
 
+    def find_order_id(self, key: str) -> str | None:
+        """Return the id of the order whose entry has this key as its `object`, or None if there is no such entry.
+
+        `key`: the key of a failure, which the entry of a parked record has as its `object`.
+        """
+        query = "SELECT order_id FROM entries WHERE order_id IS NOT NULL AND json_extract(entry, '$.object') = ?"
+        with self._new:
+            found = None if self._closed else self._database.execute(f"{query} LIMIT 1", (key,)).fetchone()
+        return found[0] if found else None
+
     def last_id(self) -> int:
         """Return the id of the newest entry, or 0 if there is none."""
         with self._new:

@@ -63,6 +63,11 @@ class StackQueues:
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
         self._schedule_dead_letter_urls = [*_find_schedule_dead_letter_urls(stack)]
 
+    @property
+    def max_receive_counts(self) -> dict[str, int]:
+        """The number of deliveries after which a message becomes a dead letter, by the name of its queue."""
+        return {name: queue.max_receive_count for name, queue in self.by_name.items()}
+
     def status(self) -> list[dict[str, Any]]:
         """Return a dict for each queue: its `name`, its `kind`, and how many messages it has in each state.
 

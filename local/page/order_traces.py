@@ -26,6 +26,7 @@ from functions.model.reactions import REACTIONS
 from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
 from local.laptop.invocation_spans import WRITES, sum_units
 from local.laptop.journal import JournalEntry
+from ops.failures.failure_store import DEAD_LETTER_PREFIX
 
 READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
@@ -152,11 +153,17 @@ def build_trace(entries: Sequence[JournalEntry], now: float | None = None) -> di
     return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
 
 
-def describe_span(entries: Sequence[JournalEntry], id: str) -> dict[str, Any] | None:
+def describe_span(
+    entries: Sequence[JournalEntry], id: str, max_receive_counts: Mapping[str, int] | None = None
+) -> dict[str, Any] | None:
     """Return all details of the span with this id, or None if no span has this id.
 
     The result's `entries` are the span's journal entries, with images and AWS requests. For a reaction, `reaction` is
-    its declared effect, and the guard that prevents a second delivery from repeating the effect."""
+    its declared effect, and the guard that prevents a second delivery from repeating the effect. For failed work that
+    is stored and can be redriven, `failure` is the key of the failure.
+
+    `max_receive_counts`: by reaction, after how many deliveries its message becomes a dead letter.
+    """
     span = next((one for one in _Builder(entries).spans if one.id == id), None)
     if span is None:
         return None
@@ -167,7 +174,24 @@ def describe_span(entries: Sequence[JournalEntry], id: str) -> dict[str, Any] | 
         found["requests"] = [span.request]
     if declared and span.kind == "reaction":
         found["reaction"] = {"effect": declared.effect, "guard": declared.idempotent_by}
+    if key := _stored_failure(span, max_receive_counts or {}):
+        found["failure"] = key
     return found
+
+
+def _stored_failure(span: Span, max_receive_counts: Mapping[str, int]) -> str | None:
+    """Return the key of a span's failure in the list of failures, or None if no failed work of the span is stored."""
+    if not span.attempts or span.attempts[-1]["state"] != "failed":
+        return None
+    if span.kind == "parked":
+        return span.entries[0].get("object")
+    if span.kind != "reaction" or span.name not in max_receive_counts:
+        return None
+    event = span.id.removeprefix(f"{span.name}-")
+    deliveries = [one for entry in span.entries for one in entry.get("messages") or [entry] if one.get("message")]
+    *_, delivery = [one for one in deliveries if (one.get("event_id") or one["message"]).startswith(event)] or [{}]
+    is_dead = delivery.get("attempt", 0) >= max_receive_counts[span.name]
+    return f"{DEAD_LETTER_PREFIX}{span.name}/{delivery['message']}" if is_dead else None
 
 
 class _Builder:
@@ -182,9 +206,11 @@ class _Builder:
         self._events: dict[str, Span] = {}
         self._reactions: dict[tuple[str, str], Span] = {}
         self._readers: dict[tuple[str, str], Span] = {}
+        self._parked: dict[str, Span] = {}
         kinds: dict[str, list[JournalEntry]] = {}
         for entry in entries:
-            kinds.setdefault(entry["kind"], []).append(entry)
+            if not entry.get("route", "").startswith("GET "):  # a failed read, for example by the page that shows this
+                kinds.setdefault(entry["kind"], []).append(entry)
         self._errors = {
             entry["invocation"]: entry for entry in kinds.get("failed", []) if entry.get("invocation") is not None
         }
@@ -218,6 +244,9 @@ class _Builder:
         for kind in ("parked", "chaos"):
             for entry in kinds.get(kind, []):
                 self._add_note(entry)
+        for entry in kinds.get("redriven", []):
+            if entry.get("object") in self._parked:
+                self._parked[entry["object"]].add_attempt(_epoch(entry), 0, failed=False, waits_since=None)
 
     # Causes from outside, and the invocations of functions ----------------------------------------------------------
     def _add_requests(self, requests: list[JournalEntry], invocations: list[JournalEntry]) -> None:
@@ -453,6 +482,8 @@ class _Builder:
         span.parent = self._by_invocation.get(entry.get("invocation", ""))
         span.problem = entry.get("reason")
         self.spans.append(span)
+        if "object" in entry:
+            self._parked[entry["object"]] = span
 
     # Chapters -------------------------------------------------------------------------------------------------------
     def chapters(self, now: float) -> Iterator[tuple[Span, list[Span]]]:

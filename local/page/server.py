@@ -101,7 +101,11 @@ class PageServer:
                 ("POST", "/local/payments", self._pay),
                 ("GET", "/local/orders/{id}/entries", self._get_entries),
                 ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
-                ("GET", "/local/orders/{id}/spans/{span}", lambda asked: HttpResponse(get_span(journal, asked))),
+                (
+                    "GET",
+                    "/local/orders/{id}/spans/{span}",
+                    lambda asked: HttpResponse(get_span(journal, asked, self._queues.max_receive_counts)),
+                ),
                 (
                     "GET",
                     "/local/orders/{id}/copies",
@@ -345,8 +349,13 @@ class PageServer:
         key = asked.path_parameters["key"]
         outcome = self._queries.redrive(key)
         if outcome["redriven"]:
-            self._journal.append("redriven", f"the failure {key.rpartition('/')[2]} was redriven", object=key)
+            self._journal.append_all([self._redriven_entry(key)])
         return HttpResponse(outcome)
+
+    def _redriven_entry(self, key: str) -> dict[str, Any]:
+        """Return the journal entry for a redriven failure, with the order that the failure delayed, if it is known."""
+        text, order_id = f"the failure {key.rpartition('/')[2]} was redriven", self._journal.find_order_id(key)
+        return {"kind": "redriven", "text": text, "object": key, "order_id": order_id}
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the journal as server-sent events.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from local.laptop.http_server import NoSuchResource, PageRequest
@@ -18,9 +19,12 @@ def get_trace(journal: Journal, asked: PageRequest) -> dict[str, Any]:
     return {**build_trace(entries), "last": entries[-1]["id"] if entries else 0}
 
 
-def get_span(journal: Journal, asked: PageRequest) -> dict[str, Any]:
-    """Return a span of a trace with its details. Raises NoSuchResource if there is no such span."""
-    found = describe_span(_entries(journal, asked), asked.path_parameters["span"])
+def get_span(journal: Journal, asked: PageRequest, max_receive_counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return a span of a trace with its details. Raises NoSuchResource if there is no such span.
+
+    `max_receive_counts`: by reaction, after how many deliveries its message becomes a dead letter.
+    """
+    found = describe_span(_entries(journal, asked), asked.path_parameters["span"], max_receive_counts)
     if found is None:
         raise NoSuchResource("This span does not exist. The journal keeps only the newest entries.")
     return found

@@ -75,7 +75,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShopContext:
 
 def message() -> dict[str, Any]:
     event = {"detail": {"type": "RefundRequested", "data": {"order_id": "o1"}}}
-    return {"Body": json.dumps(event), "Attributes": {"ApproximateReceiveCount": 0}}
+    return {"MessageId": "m1", "Body": json.dumps(event), "Attributes": {"ApproximateReceiveCount": 0}}
 
 
 def test_a_message_fails_as_often_as_requested_and_then_its_function_is_enabled(shop: ShopContext) -> None:

@@ -290,6 +290,14 @@ def test_reading_an_order_adds_nothing_to_its_trace(paid: tuple[MeasuredShop, st
     assert measured.trace(order_id) == before
 
 
+def test_a_failed_read_of_the_page_is_not_in_the_trace(paid: tuple[MeasuredShop, str]) -> None:
+    measured, order_id = paid
+    before = measured.trace(order_id)
+    about = {"route": "GET /orders/{order_id}/whole", "status": 500, "ms": 3}
+    measured.journal.append("request", "GET /orders/{order_id}/whole → 500", order_id=order_id, **about)
+    assert measured.trace(order_id) == before
+
+
 def test_a_batch_of_two_orders_is_in_the_trace_of_each_order(measured: MeasuredShop) -> None:
     first = measured.request("POST /orders", None, measured.harness.place_order)
     second = measured.request("POST /orders", None, lambda: measured.harness.place_order("key-2"))
@@ -380,6 +388,30 @@ def test_the_attempts_of_a_reader_are_segments_of_one_span(measured: MeasuredSho
     span = named(trace, "copies_reader")
     assert [one["state"] for one in span["segments"] if one["state"] != "waiting"] == ["failed", "working"]
     assert trace["chapters"][0]["recovered"]["name"] == "copies_reader"
+
+
+def test_a_parked_record_names_its_failure_until_it_is_redriven(paid: tuple[MeasuredShop, str]) -> None:
+    measured, order_id = paid
+    key = "parked/copies_reader/a.json"
+    measured.journal.append("parked", "parked a record", order_id=order_id, object=key, reason="UnknownSchema")
+    entries = measured.entries(order_id)
+    parked = named(build_trace(entries), "parked a record")
+    assert (describe_span(entries, parked["id"]) or {})["failure"] == key
+    assert measured.journal.find_order_id(key) == order_id
+    measured.journal.append("redriven", "redriven", order_id=order_id, object=key)
+    entries = measured.entries(order_id)
+    assert "failure" not in (describe_span(entries, parked["id"]) or {})
+    [recovered] = [one["recovered"] for one in build_trace(entries)["chapters"] if one["recovered"]]
+    assert recovered["name"] == "parked a record"
+
+
+def test_a_reaction_names_its_dead_letter_after_the_last_delivery(paid: tuple[MeasuredShop, str]) -> None:
+    measured, order_id = paid
+    about = {"order_id": order_id, "reaction": "fulfilment", "error": "forced failure", "event_id": "e", "message": "m"}
+    for attempt, failure in ((1, None), (2, "dead/fulfilment/m")):
+        measured.journal.append("failed", "forced", attempt=attempt, **about)
+        found = describe_span(measured.entries(order_id), "fulfilment-e", {"fulfilment": 2})
+        assert (found or {}).get("failure") == failure
 
 
 # details --------------------------------------------------------------------------------------------------------------
