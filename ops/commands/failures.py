@@ -30,7 +30,7 @@ from functions.dynamodb.keys import to_instant
 from ops import targets
 from ops.cli_errors import RecordNotFound, UsageError
 from ops.failures.failure_store import MAX_DEAD_LETTERS, FailureEntry, FailureRepository
-from ops.failures.redrive import redrive_entries
+from ops.failures.redrive import match_failures, redrive_entries
 from ops.repair.rebuild import make_publisher
 from ops.scan.progress import ProgressBar
 from ops.targets import ShopTarget
@@ -82,6 +82,8 @@ def command(commands: targets.Subparsers) -> None:
         metavar="WHEN",
         help="redrive those that `failures list` shows with this time or later: 3d, 12h, or 2026-11-21T09:30Z",
     )
+    redrive_parser.add_argument("--reader", metavar="NAME", help="only those of this reader, reaction or queue")
+    redrive_parser.add_argument("--reason", metavar="TEXT", help="only those whose reason contains this text")
     redrive_parser.add_argument("--dry-run", action="store_true", help="print what would be redriven, change nothing")
     redrive_parser.add_argument(
         "--per-second",
@@ -136,7 +138,14 @@ def redrive_failures(args: argparse.Namespace) -> None:
         bar.update(done / of, f"{done:,} of {of:,}", done=done == of)
 
     result = redrive_entries(
-        failures, shop, publish, chosen, dry=args.dry_run, per_second=args.per_second, report_progress=report_progress
+        failures,
+        shop,
+        publish,
+        chosen,
+        matches=match_failures(args.reader, args.reason),
+        dry=args.dry_run,
+        per_second=args.per_second,
+        report_progress=report_progress,
     )
     for key in args.keys:
         if key not in {*result.done, *result.rejected, *result.retryable}:
@@ -155,8 +164,13 @@ def redrive_failures(args: argparse.Namespace) -> None:
 
 
 def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[FailureEntry], bool]:
-    """Return a function that decides whether to redrive a failure. Raises UsageError if `--since` is not a time."""
+    """Return a function that decides whether to redrive a failure.
+
+    Raises UsageError if `--since` is not a time, or if keys are given together with a filter.
+    """
     if args.keys:
+        if args.reader or args.reason:
+            raise UsageError("Use --reader and --reason with --all or --since, not with keys.")
         return lambda entry: entry.key in args.keys
     since = "" if args.all else to_instant(parse_time(args.since, now))
     return lambda entry: not entry.redriven and entry.at >= since

@@ -16,7 +16,14 @@ from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.runtime.queue_batch import parse_event
 from functions.shop.shop import ShopContext
 from ops.cli_errors import RecordNotFound
-from ops.failures.failure_store import DeadLetter, FailureEntry, FailureRepository, event_detail_in, sort_newest_first
+from ops.failures.failure_store import (
+    DeadLetter,
+    FailureEntry,
+    FailureRepository,
+    JsonObject,
+    event_detail_in,
+    sort_newest_first,
+)
 from ops.repair import rebuild
 from ops.repair.rebuild import PublishEvents
 
@@ -74,12 +81,24 @@ class RedriveResult:
         return ", ".join(parts)
 
 
+def match_failures(reader: str | None, reason: str | None) -> Callable[[JsonObject], bool] | None:
+    """Return a function that decides whether a failure is of this reader and for this reason; None if both are None.
+
+    `reader`: the stream reader, reaction or queue that failed. `reason`: a part of the reason, in upper or lower case.
+    """
+    if not reader and not reason:
+        return None
+    part = (reason or "").casefold()
+    return lambda found: found["reader"] == (reader or found["reader"]) and part in str(found["reason"]).casefold()
+
+
 def redrive_entries(
     failures: FailureRepository,
     shop: ShopContext,
     publish: PublishEvents,
     is_selected: Callable[[FailureEntry], bool],
     *,
+    matches: Callable[[JsonObject], bool] | None = None,
     dry: bool = False,
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
@@ -93,6 +112,8 @@ def redrive_entries(
     error that may be temporary, later records of the same item wait for the next run. So their order is kept.
 
     `is_selected`: returns whether to redrive a document or dead letter.
+    `matches`: returns whether to redrive a selected failure with this `kind`, `reader` and `reason`, for example
+    `match_failures(...)`. If it is not None, each selected document is read for it.
     `dry`: only check the records and messages, process nothing.
     `per_second`: the limit of records and messages per second; None for no limit.
     `report_progress`: called after each record or message, with the number done so far and the total number.
@@ -104,7 +125,7 @@ def redrive_entries(
     def redrive_batch(entries: Sequence[FailureEntry], letters: Sequence[DeadLetter] = ()) -> None:
         one = _RedriveRun(failures, shop, publish, {letter.key: letter for letter in letters}, result)
         for entry in reversed(entries):
-            if is_selected(entry):
+            if is_selected(entry) and (matches is None or matches(one.summarize(entry.key))):
                 one.add_document(entry.key)
         one.run(dry=dry, per_second=per_second, report_progress=report_progress)
 
@@ -127,6 +148,11 @@ class _RedriveRun:
     result: RedriveResult
     steps: dict[object, RedriveStep] = field(default_factory=dict)
     remaining: dict[str, int] = field(default_factory=dict)
+
+    def summarize(self, key: str) -> JsonObject:
+        """Return the `kind`, `reader` and `reason` of a failure."""
+        letter = self.letters.get(key)
+        return letter.summary() if letter else self.failures.summarize(key)
 
     def add_document(self, key: str) -> None:
         """Add the records of a document in the failure store, or a dead letter, to this run.

@@ -500,6 +500,31 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     assert "given up, redriven" in capsys.readouterr().out
 
 
+def test_the_command_redrives_only_the_failures_of_a_reader_and_a_reason(
+    here: ShopHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published_paid_order(here)
+    [letter] = dead_letter(here, "fulfilment")
+    here.place_order("two", mug=1)
+    given_up = give_up(here.new_records())
+    chosen = {
+        ("--reader", "fulfilment"): 1,
+        ("--reader", "copies_reader", "--reason", "retryattempts"): 1,
+        ("--reader", "fulfilment", "--reason", "RetryAttempts"): 0,
+        ("--reason", "a"): 2,
+    }
+    for options, count in chosen.items():
+        main(["failures", "redrive", "--all", "--dry-run", *options])
+        assert capsys.readouterr().out == f"{count} would be redriven.\n", options
+    main(["failures", "redrive", "--since", "1d", "--reader", "fulfilment"])
+    assert capsys.readouterr().out == "1 redriven.\n"
+    assert [message["body"] for message in here.take_messages("fulfilment")] == [letter["body"]]
+    assert marks(here).isdisjoint(given_up)
+    with pytest.raises(SystemExit) as ended:
+        main(["failures", "redrive", *given_up, "--reader", "fulfilment"])
+    assert ended.value.code == 2
+
+
 def test_the_command_exits_with_1_if_entries_are_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     clients.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
