@@ -1,7 +1,8 @@
 // Lists stored failures: unprocessable (parked) records, failed batches and dead letters. A user can redrive them.
 
 import { get, post } from "./api.js";
-import { bytes, plural } from "./format.js";
+import { bytes, number, plural } from "./format.js";
+import { asUtc, field, form } from "./forms.js";
 import { announce, button, chip, dialog, el, empty, failure, fill, timeOf, toast } from "./ui.js";
 
 const AT_NODE = 100;
@@ -10,7 +11,8 @@ const AT_NODE = 100;
 export function failuresSection({ signal, changed }) {
   const place = el("div");
   const refresh = () => showNewest(place, signal, () => (refresh(), changed()));
-  const head = el("div", { class: "card-head" }, el("h2", null, "Failures"), button("Refresh", refresh, { kind: "small quiet" }));
+  const head = el("div", { class: "card-head" }, el("h2", null, "Failures"), el("div", { class: "row tight" },
+    button("Redrive several", () => redriveSeveral(() => (refresh(), changed())), { kind: "small" }), button("Refresh", refresh, { kind: "small quiet" })));
   refresh();
   return { element: el("section", { class: "card", "aria-label": "Failures" }, head, place), refresh };
 }
@@ -41,11 +43,15 @@ export function failuresAt(node, { signal, changed }) {
   const stored = (one) => el("li", { class: "flow-failure" },
     el("span", null, chip(one.kind, "bad"), " ", timeOf(one.at)), el("span", { class: "reason" }, one.reason),
     el("span", { class: "row tight" },
-      button(isPoisoned(one) ? "Mend and redrive" : "Redrive", () => mendAndRedrive(one, again), { kind: "small", "aria-label": `${isPoisoned(one) ? "Mend and redrive" : "Redrive"} the failure of ${one.at}` }),
+      redriveButton(one, again, { "aria-label": `${redriveText(one)} the failure of ${one.at}` }),
       button("Open", () => openFailure(one, again), { kind: "small quiet", "aria-label": `Open the failure of ${one.at}` })));
   return { element, refresh };
 }
 
+/** Returns the button that redrives a failure. `done` is called after the redrive. */
+export const redriveButton = (one, done, attributes) => button(redriveText(one), () => mendAndRedrive(one, done), { kind: "small", ...attributes });
+
+const redriveText = (one) => (isPoisoned(one) ? "Mend and redrive" : "Redrive");
 const isPoisoned = ({ kind, reason }) => kind === "parked" && reason.startsWith("UnknownSchema");
 
 /** Redrives a failure. If a chaos switch made its record unreadable, writes the record in a readable schema first. */
@@ -62,6 +68,42 @@ async function redrive(key, done) {
   const { redriven, why } = await post(`/local/failures/${encodeURIComponent(key)}/redrive`);
   if (redriven) done(); // before the toast, because a dialog that closes removes its toasts
   toast(redriven ? "Redriven: the failed work is done, and no effect is repeated." : `Not redriven: ${why}`, redriven ? "good" : "bad");
+}
+
+/** Lets the user choose failures by time, reader and reason, counts them, and redrives them after a confirmation. */
+async function redriveSeveral(done) {
+  const { readers, reactions } = await get("/local/shop");
+  const all = [...readers, ...reactions].sort();
+  dialog("Redrive several failures", (shown) => {
+    const counted = el("div", { class: "stack", "aria-live": "polite" });
+    const run = (body) => post("/local/failures/redrive", body, { tries: 1 });
+    const redriveAll = async (filters) => {
+      const { done: keys, left } = await run({ ...filters, dry: false });
+      shown.close();
+      done();
+      const rest = Object.values(left);
+      toast(`Redriven: ${number(keys.length)}.${rest.length ? ` Not redriven: ${number(rest.length)}, for example because ${rest[0]}.` : ""}`, rest.length ? "bad" : "good");
+    };
+    const count = async ({ elements: { since, reader, reason } }) => {
+      const filters = { since: asUtc(since.value), reader: reader.value, reason: reason.value.trim() };
+      const { done: keys, left, in_flight: inFlight } = await run({ ...filters, dry: true });
+      const text = `${plural(keys.length, "failure")} can be redriven.`;
+      const rest = Object.values(left);
+      counted.replaceChildren(
+        el("p", null, text),
+        rest.length ? el("p", { class: "hint" }, `${plural(rest.length, "failure")} cannot be redriven, for example because ${rest[0]}.`) : "",
+        inFlight ? el("p", { class: "hint" }, `Hidden for some minutes, because another process received them: ${plural(inFlight, "dead letter")}.`) : "",
+        keys.length ? el("div", { class: "row" }, button(`Redrive ${number(keys.length)}`, () => redriveAll(filters), { kind: "primary" })) : "");
+    };
+    const fields = [
+      field("Stored since", "since", { type: "datetime-local" }, { hint: "Empty: all times. A dead letter counts from when its message was sent." }),
+      field("Reader or reaction", "reader", {}, { options: [["", "All"], ...all.map((one) => [one, one])] }),
+      field("Reason contains", "reason", { placeholder: "UnknownSchema" }),
+    ];
+    const made = form({ class: "stack" }, fields, "Count", count, { kind: "" });
+    made.addEventListener("input", () => counted.replaceChildren()); // the count is of other failures
+    return [made, counted];
+  });
 }
 
 function showNewest(place, signal, refresh) {

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,15 +111,12 @@ class Journal:
         with self._new:
             return [] if self._closed else _select_entries(self._database, id, order_id, limit)
 
-    def find_order_id(self, key: str) -> str | None:
-        """Return the id of the order whose entry has this key as its `object`, or None if there is no such entry.
-
-        `key`: the key of a failure, which the entry of a parked record has as its `object`.
-        """
-        query = "SELECT order_id FROM entries WHERE order_id IS NOT NULL AND json_extract(entry, '$.object') = ?"
+    def find_order_ids(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the order of each parked record, by the key of its failure. Leaves out keys without an order."""
+        query = """SELECT json_extract(entry, '$.object'), order_id FROM entries
+            WHERE order_id IS NOT NULL AND json_extract(entry, '$.object') IN (SELECT value FROM json_each(?))"""
         with self._new:
-            found = None if self._closed else self._database.execute(f"{query} LIMIT 1", (key,)).fetchone()
-        return found[0] if found else None
+            return {} if self._closed else dict(self._database.execute(query, (json.dumps(keys),)).fetchall())
 
     def last_id(self) -> int:
         """Return the id of the newest entry, or 0 if there is none."""

@@ -12,11 +12,12 @@ from local.laptop.aws_process import Mail
 from local.laptop.http_server import InvalidField, NoSuchResource
 from local.laptop.shop_client import RunningShop
 from local.laptop.shop_target import local_target
-from ops.cli_errors import RecordNotFound
+from ops.cli_errors import RecordNotFound, UsageError
 from ops.commands import order
+from ops.commands.failures import parse_time
 from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
 from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
-from ops.failures.redrive import redrive_entries
+from ops.failures.redrive import match_failures, redrive_entries
 from ops.repair.rebuild import make_publisher
 
 JsonObject = dict[str, Any]
@@ -124,6 +125,29 @@ class PageQueries:
                 return {"redriven": False, "why": "another process may have received it: try again in a few minutes"}
             raise NoSuchResource("This failure does not exist any more.")
         return {"redriven": key in found.done, "why": left.get(key)}
+
+    def redrive_matching(self, since: str, reader: str, reason: str, *, dry: bool) -> JsonObject:
+        """Redrive all failures that match and were not redriven yet, as the operators' command does.
+
+        `since`: a time, or "" for all times. `reader`, `reason`: as in `match_failures`, or "" for all. `dry`: only
+        check what would be redriven. Returns {"done": the keys, "left": the reasons of those that could not be
+        redriven, by key, "in_flight": the number of dead letters that another process has received}.
+        Raises InvalidField if `since` is not a time.
+        """
+        try:
+            begins = to_instant(parse_time(since, self._place.shop.now())) if since else ""
+        except UsageError as error:
+            raise InvalidField("since", str(error)) from None
+        publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
+        found = redrive_entries(
+            self._failures,
+            self._place.shop,
+            publish,
+            lambda entry: not entry.redriven and entry.at >= begins,
+            matches=match_failures(reader, reason),
+            dry=dry,
+        )
+        return {"done": found.done, "left": {**found.rejected, **found.retryable}, "in_flight": found.in_flight}
 
 
 def _mail_to_json(mail: Mail) -> JsonObject:

@@ -143,6 +143,7 @@ class PageServer:
                     "/local/fill",
                     lambda asked: HttpResponse(self._seeder.start(asked.json_body.get("orders"))),
                 ),
+                ("POST", "/local/failures/redrive", self._redrive_matching),
                 ("GET", "/local/patterns", self._list_patterns),
                 (
                     "POST",
@@ -349,13 +350,32 @@ class PageServer:
         key = asked.path_parameters["key"]
         outcome = self._queries.redrive(key)
         if outcome["redriven"]:
-            self._journal.append_all([self._redriven_entry(key)])
+            self._log_redriven([key])
         return HttpResponse(outcome)
 
-    def _redriven_entry(self, key: str) -> dict[str, Any]:
-        """Return the journal entry for a redriven failure, with the order that the failure delayed, if it is known."""
-        text, order_id = f"the failure {key.rpartition('/')[2]} was redriven", self._journal.find_order_id(key)
-        return {"kind": "redriven", "text": text, "object": key, "order_id": order_id}
+    def _redrive_matching(self, asked: PageRequest) -> HttpResponse:
+        said = asked.json_body
+        filters = {name: said.get(name, "") for name in ("since", "reader", "reason")}
+        for name, text in filters.items():
+            if not isinstance(text, str):
+                raise InvalidField(name, "must be a text")
+        outcome = self._queries.redrive_matching(**filters, dry=said.get("dry") is not False)
+        if said.get("dry") is False:
+            self._log_redriven(outcome["done"])
+        return HttpResponse(outcome)
+
+    def _log_redriven(self, keys: list[str]) -> None:
+        """Add a journal entry for each redriven failure, with the order of its parked record, if it is known."""
+        orders = self._journal.find_order_ids(keys)
+        self._journal.append_all(
+            {
+                "kind": "redriven",
+                "text": f"the failure {key.rpartition('/')[2]} was redriven",
+                "object": key,
+                "order_id": orders.get(key),
+            }
+            for key in keys
+        )
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the journal as server-sent events.

@@ -12,7 +12,7 @@ from functions.model.table import ORDER, PRODUCT
 from local.laptop.shop_target import local_target
 from ops.scan.sweep import filter_by_type
 from ops.scenarios import wait_until
-from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import stocked, unchanged
 from tests.laptop.conftest import LaptopShop
 
@@ -234,6 +234,36 @@ def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopS
         badge = node(page, "event_publisher")  # the list is loaded again once its count has changed
         expect(badge).to_contain_text("1 parked") if number == "first" else expect(badge).not_to_contain_text("parked")
         expect(failures.locator(".loading")).to_have_count(0)
+
+
+def test_failures_of_one_reader_and_reason_are_redriven_together(tab: Tab, shop: LaptopShop) -> None:
+    stocked(tab)
+    where = local_target(shop.shop())
+    image = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"][0]
+    record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
+    for name, reason in (("one", "Unreadable: chosen"), ("two", "Unreadable: chosen"), ("three", "Unreadable: other")):
+        document = json.dumps({"reader": "event_publisher", "reason": reason, "record": record})
+        key = f"parked/event_publisher/together-{name}.json"
+        where.client("s3").put_object(Bucket=where.outputs["FailuresBucket"], Key=key, Body=document.encode())
+    page = tab.page
+    tab.open("flow")
+    failures = page.get_by_role("region", name="Failures", exact=True)
+    failures.get_by_role("button", name="Redrive several").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Stored since").fill("2026-01-01T00:00")
+    dialog.get_by_label("Reader or reaction").select_option("event_publisher")
+    dialog.get_by_label("Reason contains").fill("CHOSEN")
+    dialog.get_by_role("button", name="Count").click()
+    expect(dialog).to_contain_text("2 failures can be redriven.")
+    assert layout_and_accessibility_problems(page) == []
+    dialog.get_by_role("button", name="Redrive 2").click()
+    expect(page.locator(".toast")).to_contain_text("Redriven: 2.")
+    expect(failures.get_by_role("row").filter(has_text="Unreadable: chosen")).to_contain_text(["parked, redriven"] * 2)
+    other = failures.get_by_role("row").filter(has_text="Unreadable: other")
+    expect(other).not_to_contain_text("redriven")
+    other.get_by_role("button").click()
+    dialog.get_by_role("button", name="Redrive").click()
+    expect(other).to_contain_text("parked, redriven")
 
 
 def test_a_dead_letter_is_counted_at_its_reaction(tab: Tab, shop: LaptopShop) -> None:

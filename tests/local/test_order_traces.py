@@ -397,7 +397,7 @@ def test_a_parked_record_names_its_failure_until_it_is_redriven(paid: tuple[Meas
     entries = measured.entries(order_id)
     parked = named(build_trace(entries), "parked a record")
     assert (describe_span(entries, parked["id"]) or {})["failure"] == key
-    assert measured.journal.find_order_id(key) == order_id
+    assert measured.journal.find_order_ids([key, "dead/refund/m"]) == {key: order_id}
     measured.journal.append("redriven", "redriven", order_id=order_id, object=key)
     entries = measured.entries(order_id)
     assert "failure" not in (describe_span(entries, parked["id"]) or {})
