@@ -6,16 +6,16 @@ import { money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
 import { sidePanels } from "./panels.js";
 import { choose, isStaff, person, staffMember } from "./people.js";
-import { isHere } from "./settings.js";
+import { isHere, settings } from "./settings.js";
 import { oneAtATime, trace } from "./trace.js";
 import { button, chip, copyable, el, facts, failure, loading, row, stateChip, table, timeOf } from "./ui.js";
 
 const MOST_PAGES = 5;
 
-/** How to show the order's history: on a laptop live from the journal, on AWS from the order's log at each refresh. */
+/** How to show the order's timeline: on a laptop live, with spans from the journal; on AWS as it was at the last refresh. */
 const COURSES = [
-  { laptop: true, title: "Trace", open: trace },
-  { laptop: false, title: "Timeline", open: history },
+  { laptop: true, open: trace },
+  { laptop: false, open: history },
 ];
 
 export function show(place, { id, query, signal, again }) {
@@ -30,9 +30,9 @@ export function show(place, { id, query, signal, again }) {
     await panels.refresh(whole);
   });
   const about = { id, me, signal, again, look, known: undefined };
-  const [{ title, open }] = COURSES.filter(isHere);
+  const [{ open }] = COURSES.filter(isHere);
   const course = open({ id, query, signal, look });
-  const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, title), course.state);
+  const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, "Timeline"), course.state);
   const happened = el("section", { "aria-labelledby": "course" }, courseHead, course.element);
   place.append(
     el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
@@ -62,17 +62,18 @@ async function lookAt(head, about) {
   }
 }
 
-/** Loads the order with all its items, which may take several pages. */
+/** Loads the order with all its items, which may take several pages. Only the local shop knows the mails. */
 async function wholeOrder(id, me, signal) {
-  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
+  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], mails: [], ends_at: null };
   let cursor = null;
   for (let page = 0; page === 0 || (cursor && page < MOST_PAGES); page += 1) {
     const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
     const found = await get(`/api/orders/${encodeURIComponent(id)}/whole?${query}`, { as: me, signal });
-    for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...found[name]] : value ?? found[name];
+    for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...(found[name] ?? [])] : value ?? found[name];
     cursor = found.cursor;
   }
   if (!whole.order) throw new Problem(404, { type: "/docs#not-found", what: "order" });
+  if (settings.laptop) whole.mails = (await get(`/local/orders/${encodeURIComponent(id)}/mails`, { signal })).items;
   return whole;
 }
 

@@ -14,7 +14,7 @@ const PANELS = [
   { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
   { title: "Parcels", load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
   { title: "Payments and refunds", load: ({ whole }) => whole && { payments: whole.payments, refunds: whole.refunds }, draw: moneys },
-  { title: "Mails", load: ({ id, signal }) => get(`/local/orders/${id}/mails`, { signal }), draw: mails, laptop: true },
+  { title: "Mails", load: ({ whole }) => whole?.mails, draw: mails, laptop: true },
   { title: "Archive", load: archived, draw: archive, laptop: true },
 ];
 
@@ -120,9 +120,9 @@ function moneys(there, { whole }) {
 }
 
 // Mails ----------------------------------------------------------------------------------------------------------------
-function mails({ items }, { whole }) {
-  if (!items.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
-  if (!items.length) return none("No mail was sent yet.");
+function mails(items, { whole }) {
+  if (!items?.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
+  if (!items?.length) return none("No mail was sent yet.");
   return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
     el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),
     el("p", { class: "hint" }, `to ${mail.to}, `, timeOf(mail.at)))));

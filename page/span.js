@@ -1,6 +1,7 @@
 // The panel of a span (a step of an order's trace): its images, AWS requests or mail.
 
 import { get } from "./api.js";
+import { redriveButton } from "./failures.js";
 import { duration, fineTime, plural, units } from "./format.js";
 import { chip, el, facts, fill, timeOf } from "./ui.js";
 
@@ -12,7 +13,8 @@ export const KINDS = {
 
 const CANCELLED = { ConditionalCheckFailed: "condition failed", TransactionConflict: "conflict" };
 
-export function spanPanel(span, { path, signal, parent, effects, go, close }) {
+/** Returns the panel. `go(id)` shows another span, and `changed` is called after a redrive. */
+export function spanPanel(span, { path, signal, parent, effects, changed, go, close }) {
   const place = el("div", { class: "stack" });
   const link = (one) => el("button", { type: "button", class: "link", onclick: () => go(one.id) }, [one.name, one.detail].filter(Boolean).join(": "));
   const panel = el("section", { class: "card span-panel", id: "span-panel", "aria-label": `${KINDS[span.kind]}: ${span.name}` },
@@ -26,7 +28,7 @@ export function spanPanel(span, { path, signal, parent, effects, go, close }) {
       ["Caused by", parent && link(parent)],
       ["Led to", effects.length > 0 && effects.length < 6 ? el("ul", null, effects.map((one) => el("li", null, link(one)))) : effects.length > 0 && plural(effects.length, "span")]),
     span.attempts > 1 && attempts(span), place);
-  fill(place, "the details", async () => details(span, await get(`${path}/spans/${encodeURIComponent(span.id)}`, { signal }), path));
+  fill(place, "the details", async () => details(span, await get(`${path}/spans/${encodeURIComponent(span.id)}`, { signal }), changed));
   return panel;
 }
 
@@ -45,10 +47,11 @@ function attempts({ segments }) {
   return el("div", null, el("h3", null, "Attempts"), el("ol", { class: "attempts" }, segments.map(line)));
 }
 
-function details(span, found) {
+function details(span, found, changed) {
   const entries = found.entries ?? [];
   const requests = [...(found.requests ?? []), ...unique(entries.flatMap((entry) => entry.requests ?? []))];
   return [
+    found.failure && el("div", { class: "row" }, redriveButton({ key: found.failure, kind: span.kind, reason: span.problem ?? "" }, changed)),
     span.kind === "record" && images(entries[0]),
     found.reaction && reaction(found.reaction, entries),
     span.kind === "mail" && mail(found),

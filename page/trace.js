@@ -1,9 +1,13 @@
-// Shows the trace of an order, live. Each chapter (a cause and its effects) is a waterfall of measured steps (spans).
+// Shows the business steps of an order, live. Below them is its trace, as far as the journal still has it: each chapter
+// (a cause and its effects) is a waterfall of measured steps (spans).
 
 import { get } from "./api.js";
 import { duration, fineTime, plural, units } from "./format.js";
+import { stepList, stepsOf } from "./history.js";
 import { follow } from "./live.js";
 import { KINDS, spanPanel } from "./span.js";
+import { axisElement, axisOf } from "./traceAxis.js";
+import { failuresOf, storyOf } from "./traceStory.js";
 import { announce, chip, el, empty, failure, row, table, timeOf } from "./ui.js";
 
 const SETTLED_MS = 400;
@@ -11,12 +15,16 @@ const AT_LATEST_MS = 1500;
 const SAID_EVERY_MS = 2500;
 const VIEWS = ["Timeline", "List", "JSON"];
 const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "failed attempt"]];
+const NO_SPANS = "The journal of this machine has no spans of these steps. It keeps only the newest entries.";
 /** If a bar ends after this percentage of the width, its text is before the bar. */
 const LATE = 80;
 /** A segment that is wider than this percentage has room for a text. */
 const ROOMY = 15;
 
-/** Returns {element, state, aside, update}. The trace updates itself, and reloads the order when the order changed. */
+/**
+ * Returns {element, state, aside, update}. The trace updates itself, and reloads the order when the order changed.
+ * `update(whole)` shows the business steps of the order.
+ */
 export function trace({ id, query, signal, look }) {
   const path = `/local/orders/${encodeURIComponent(id)}`;
   const state = el("p", { class: "live", role: "status" }, "Connecting …");
@@ -26,7 +34,7 @@ export function trace({ id, query, signal, look }) {
   const shown = new Trace({ id, path, query, signal, body, aside, sums });
   read(shown, { id, path, signal, state, onNews: settled(look, signal) });
   const legend = el("p", { class: "hint legend", "aria-hidden": "true" }, LEGEND.map(([state, text]) => el("span", null, el("i", { class: `segment ${state}` }), text)));
-  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, update: () => {} };
+  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, update: (whole) => shown.showSteps(stepsOf(whole)) };
 }
 
 /** Loads the trace, and loads it again when it grows. */
@@ -40,10 +48,13 @@ async function read(shown, { id, path, signal, state, onNews }) {
   try {
     await load();
   } catch (error) {
-    if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
+    if (signal.aborted) return;
+    state.replaceWith(failure(error, () => location.reload()));
+    shown.update([]); // the steps come from the table
     return;
   }
   const reload = oneAtATime(() => load().catch(() => {})); // ignore the error: the next entry causes the next try
+  shown.reload = reload;
   const say = announcer();
   follow({
     after: last, order: id, signal,
@@ -107,16 +118,19 @@ function settled(run, signal) {
 }
 
 class Trace {
-  #chapters = [];
+  #chapters = null; // until the trace is loaded
+  #steps = [];
   #sections = new Map();
   #folds = new Set(); // the groups of copies or markers that the user opened
   #current = ""; // the row in the tab order
   #view;
+  #onlyFailures;
 
   constructor({ id, path, query, signal, body, aside, sums }) {
     Object.assign(this, { id, path, signal, body, aside, sums });
     this.selected = query.get("span");
     this.#view = VIEWS.find((one) => one.toLowerCase() === query.get("view")) ?? VIEWS[0];
+    this.#onlyFailures = query.get("only") === "failures";
     this.views = el("div", { class: "row tight", role: "group", "aria-label": "Ways to view" });
     this.narrow = matchMedia("(max-width: 60rem)");
     this.narrow.addEventListener("change", () => this.#placePanel(), { signal });
@@ -125,15 +139,31 @@ class Trace {
   }
 
   update(chapters) {
-    const first = !this.#chapters.length;
+    const first = !this.#chapters?.length;
     this.#chapters = chapters;
     this.sums.replaceChildren(...(chapters.length ? sumsOf(chapters) : []));
+    this.#offerViews();
     this.#draw();
     if (first && this.selected) this.#reveal();
   }
 
+  showSteps(steps) {
+    const known = JSON.stringify(this.#steps);
+    this.#steps = steps;
+    if (this.#chapters && JSON.stringify(steps) !== known) this.#draw();
+  }
+
+  get #spans() {
+    return this.#chapters.flatMap((chapter) => chapter.spans);
+  }
+
   spanOf(id) {
-    return this.#chapters.flatMap((chapter) => chapter.spans).find((span) => span.id === id);
+    return this.#spans.find((span) => span.id === id);
+  }
+
+  /** The chapters to show: all, or only those with failures. */
+  get #shown() {
+    return this.#onlyFailures ? failuresOf(this.#chapters) : this.#chapters;
   }
 
   /** Selects a span and shows its panel; null closes the panel. */
@@ -150,27 +180,35 @@ class Trace {
     const query = new URLSearchParams();
     if (this.selected) query.set("span", this.selected);
     if (this.#view !== VIEWS[0]) query.set("view", this.#view.toLowerCase());
+    if (this.#onlyFailures) query.set("only", "failures");
     const text = query.toString();
     history.replaceState(null, "", `#/orders/${encodeURIComponent(this.id)}${text && `?${text}`}`);
   }
 
+  /** Offers the ways to view the trace, and the filter if something failed. */
   #offerViews() {
-    const press = (view) => () => {
-      this.#view = view;
+    const focused = [...this.views.children].indexOf(document.activeElement);
+    const press = (change) => () => {
+      change();
       this.#address();
       this.#offerViews();
       this.#draw();
-      this.views.querySelector('[aria-pressed="true"]').focus();
     };
-    this.views.replaceChildren(...VIEWS.map((view) =>
-      el("button", { type: "button", class: "button small", "aria-pressed": String(view === this.#view), onclick: press(view) }, view)));
+    const choice = (text, isOn, change) => el("button", { type: "button", class: "button small", "aria-pressed": String(isOn), onclick: press(change) }, text);
+    const failed = this.#onlyFailures || this.#chapters?.some(({ failures }) => failures > 0);
+    this.views.replaceChildren(
+      ...VIEWS.map((view) => choice(view, view === this.#view, () => (this.#view = view))),
+      ...(failed ? [choice("Only failures", this.#onlyFailures, () => (this.#onlyFailures = !this.#onlyFailures))] : []));
+    this.views.children[focused]?.focus();
   }
 
   #draw() {
-    if (!this.#chapters.length) {
-      this.body.replaceChildren(empty("No activity yet", "New activity of this order appears here automatically. The journal keeps only the newest entries."));
+    if (!this.#chapters.length && !this.#steps.length) {
+      this.body.replaceChildren(empty("No activity yet", "New activity of this order appears here automatically."));
+    } else if (this.#onlyFailures && !this.#shown.length) {
+      this.body.replaceChildren(empty("No failures", "No step of this order failed."));
     } else if (this.#view === "JSON") {
-      this.body.replaceChildren(el("pre", { class: "card", tabindex: "0", "aria-label": "The trace as JSON" }, JSON.stringify(this.#chapters, null, 2)));
+      this.body.replaceChildren(el("pre", { class: "card", tabindex: "0", "aria-label": "The trace as JSON" }, JSON.stringify(this.#shown, null, 2)));
     } else if (this.#view === "List") {
       this.body.replaceChildren(this.#list());
     } else {
@@ -181,24 +219,35 @@ class Trace {
 
   #drawChapters() {
     const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.span : undefined;
-    const wanted = this.#chapters.map((chapter, at) => this.#section(chapter, at === this.#chapters.length - 1));
-    arrange(this.body, wanted);
+    const chapters = this.#shown;
+    const open = new Set(chapters.filter((chapter, at) => this.#isOpen(chapter, at === chapters.length - 1)).map(({ id }) => id));
+    const axis = chapters.length ? axisOf(chapters, open) : null;
+    const groups = storyOf(chapters, this.#onlyFailures ? [] : this.#steps);
+    arrange(this.body, [
+      ...(axis ? [axisElement(axis, chapters)] : []),
+      ...groups.map(({ chapter, steps }) => (chapter ? this.#section(chapter, steps, open.has(chapter.id), axis) : stepsAlone(steps))),
+    ]);
     if (focused && document.activeElement?.dataset.span !== focused) this.#row(focused)?.focus({ preventScroll: true });
   }
 
-  /** A chapter is open if it is the newest one, has the selected span, or the user opened it. */
-  #section(chapter, newest) {
+  /** A chapter is open if it is the newest one, fails, has the selected span, or the user opened it. */
+  #isOpen({ id, spans, failing }, newest) {
+    const known = this.#sections.get(id) ?? {};
+    const has = spans.some((span) => span.id === this.selected);
+    return known.wanted ?? (newest || failing.length > 0 || this.#onlyFailures || has || Boolean(known.element?.contains(document.activeElement)));
+  }
+
+  #section(chapter, steps, open, axis) {
     const known = this.#sections.get(chapter.id) ?? {};
     const has = chapter.spans.some((span) => span.id === this.selected);
-    const open = known.wanted ?? (newest || has || Boolean(known.element?.contains(document.activeElement)));
     const folds = chapter.spans.filter((span) => this.#folds.has(span.id)).length;
-    const text = JSON.stringify([chapter, open, folds, has && this.selected]);
+    const text = JSON.stringify([chapter, steps, open && axis.pieces, folds, has && this.selected]);
     if (known.text !== text) {
       const head = this.#head(chapter, open);
       const element = known.element ?? el("section", { class: "card chapter" });
       element.setAttribute("aria-label", chapter.title);
       element.classList.toggle("is-open", open);
-      element.replaceChildren(head, ...(open ? [this.#waterfall(chapter)] : []));
+      element.replaceChildren(head, steps.length ? stepList(steps, fineTime) : "", ...(open ? [this.#waterfall(chapter, axis)] : []));
       this.#sections.set(chapter.id, { ...known, element, text });
     }
     return this.#sections.get(chapter.id).element;
@@ -222,17 +271,13 @@ class Trace {
           timeOf(new Date(at).toISOString(), fineTime))));
   }
 
-  #waterfall(chapter) {
-    const from = chapter.began_at;
-    const length = Math.max(chapter.ms, 1);
-    const axis = el("div", { class: "axis", "aria-hidden": "true" }, el("span", { class: "axis-name" }, "What happened"),
-      el("span", { class: "axis-bar" }, ticks(length).map((ms) => placed(el("i", null, ms ? duration(ms) : "0"), ms / length))), el("span", { class: "axis-units" }, "units"));
-    const rows = rowsOf(chapter.spans).flatMap((one) => (one.folded ? this.#fold(one, from, length) : [this.#item(one, from, length)]));
-    return el("div", { class: "waterfall" }, axis, el("ol", { class: "spans" }, rows));
+  #waterfall({ spans }, axis) {
+    const rows = rowsOf(spans).flatMap((one) => (one.folded ? this.#fold(one, axis) : [this.#item(one, axis)]));
+    return el("div", { class: "waterfall" }, el("ol", { class: "spans" }, rows));
   }
 
   /** Returns one row for several copies or markers. The user can open it. */
-  #fold({ folded, depth, name }, from, length) {
+  #fold({ folded, depth, name }, axis) {
     const [first] = folded;
     const open = this.#folds.has(first.id) || folded.some((span) => span.id === this.selected);
     const toggle = () => {
@@ -245,11 +290,11 @@ class Trace {
     const began = Math.min(...folded.map((span) => span.began_at));
     const ended = Math.max(...folded.map((span) => span.began_at + span.ms));
     const span = { id: `fold ${first.id}`, kind: "fold", name, began_at: began, ms: ended - began, attempts: 1, failures: 0, segments: [{ state: "working", began_at: began, ms: ended - began }] };
-    const line = this.#item({ span, depth }, from, length, { "aria-expanded": String(open), onclick: toggle });
-    return open ? [line, ...folded.map((one) => this.#item({ span: one, depth: depth + 1 }, from, length))] : [line];
+    const line = this.#item({ span, depth }, axis, { "aria-expanded": String(open), onclick: toggle });
+    return open ? [line, ...folded.map((one) => this.#item({ span: one, depth: depth + 1 }, axis))] : [line];
   }
 
-  #item({ span, depth }, from, length, more = {}) {
+  #item({ span, depth }, axis, more = {}) {
     const isSelected = span.id === this.selected;
     const item = el("li", { class: `span kind-${span.kind} ${isSelected ? "is-selected" : ""}` },
       el("button", {
@@ -258,14 +303,14 @@ class Trace {
       },
       el("span", { class: "span-name" }, el("i", { class: "span-dot" }), KINDS[span.kind] && el("span", { class: "unseen" }, `${KINDS[span.kind]}: `),
         el("span", { class: "span-text", title: span.name }, span.name, span.detail && el("span", { class: "span-detail" }, ` ${span.detail}`))),
-      el("span", { class: "unseen" }, ` ${inWords(span)} `), bar(span, from, length),
+      el("span", { class: "unseen" }, ` ${inWords(span)} `), bar(span, axis),
       el("span", { class: "span-units" }, span.units ? unitsOf(span.units) : "")));
     item.querySelector(".span-name").style.paddingInlineStart = `${Math.min(depth, 9) * 0.75}rem`;
     return item;
   }
 
   #list() {
-    const spans = this.#chapters.flatMap((chapter) => chapter.spans.map((span) => ({ span, chapter }))).sort((one, other) => one.span.began_at - other.span.began_at);
+    const spans = this.#shown.flatMap((chapter) => chapter.spans.map((span) => ({ span, chapter }))).sort((one, other) => one.span.began_at - other.span.began_at);
     const link = (span) => el("button", { type: "button", class: "link", "data-span": span.id, onclick: () => this.select(span.id) }, [span.name, span.detail].filter(Boolean).join(": "));
     const rows = spans.map(({ span, chapter }) => row(timeOf(new Date(span.began_at).toISOString(), fineTime), chapter.title, KINDS[span.kind] ?? span.kind, link(span), { number: duration(span.ms) }, { number: span.units ? unitsOf(span.units) : "–" }, outcome(span)));
     return el("div", { class: "card" }, table("Spans by time", ["Start", "Chapter", "Kind", "Span", { text: "Length", number: true }, { text: "Units", number: true }, "Outcome"], rows, { hideCaption: true }));
@@ -273,13 +318,15 @@ class Trace {
 
   // The panel -----------------------------------------------------------------------------------------------------------
   #showPanel() {
+    if (!this.#chapters) return;
     const span = this.selected && this.spanOf(this.selected);
     const shown = span ? `${span.id} ${span.attempts} ${span.ms}` : "";
     if (this.panelOf !== shown) {
       this.panelOf = shown;
+      this.panel?.remove();
       const parent = span?.parent && this.spanOf(span.parent);
-      const effects = span ? this.#chapters.flatMap((chapter) => chapter.spans).filter((one) => one.parent === span.id) : [];
-      this.panel = span ? spanPanel(span, { path: this.path, signal: this.signal, parent, effects, go: (id) => this.select(id, { focus: true }), close: () => this.select(null) }) : null;
+      const effects = span ? this.#spans.filter((one) => one.parent === span.id) : [];
+      this.panel = span ? spanPanel(span, { path: this.path, signal: this.signal, parent, effects, changed: () => this.reload?.(), go: (id) => this.select(id, { focus: true }), close: () => this.select(null) }) : null;
       if (span) announce(`Details of ${span.name} are shown.`);
     }
     this.#placePanel();
@@ -329,6 +376,9 @@ class Trace {
   }
 }
 
+/** Returns a card with steps that have no spans. */
+const stepsAlone = (steps) => el("section", { class: "card", "aria-label": "Steps without spans" }, stepList(steps), el("p", { class: "hint" }, NO_SPANS));
+
 /** Makes the nodes `wanted` the only children. Moves only nodes in a wrong place, so focus and open panels stay. */
 function arrange(parent, wanted) {
   wanted.forEach((node, at) => {
@@ -364,34 +414,21 @@ function rowsOf(spans) {
 }
 
 // Times and sums ---------------------------------------------------------------------------------------------------------
-/** Returns at most five round numbers for an axis of this length in ms. */
-function ticks(length) {
-  const raw = length / 4;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((times) => times * power).find((one) => one >= raw);
-  return Array.from({ length: Math.floor((length * 0.94) / step) + 1 }, (_, at) => at * step);
-}
-
-function placed(node, share) {
-  node.style.insetInlineStart = `${Math.min(100, share * 100)}%`;
-  return node;
-}
-
-/** Returns the bar of a span: its segments on the axis of its chapter, and its length as text. */
-function bar(span, from, length) {
-  const share = (ms) => (ms / length) * 100;
+/** Returns the bar of a span: its segments on the axis, and its length as text. */
+function bar(span, { place }) {
   const parts = span.segments.map((segment) => {
     const part = el("i", { class: `segment ${segment.state}` });
-    part.style.insetInlineStart = `${Math.min(99.5, share(segment.began_at - from))}%`;
-    part.style.width = `${share(segment.ms)}%`;
+    const start = place(segment.began_at);
+    part.style.insetInlineStart = `${Math.min(99.5, start)}%`;
+    part.style.width = `${place(segment.began_at + segment.ms) - start}%`;
     return part;
   });
-  const start = share(span.began_at - from);
-  const end = share(span.began_at + span.ms - from);
+  const start = place(span.began_at);
+  const end = place(span.began_at + span.ms);
   const text = el("span", { class: "bar-text" }, lengthText(span));
   if (end < LATE) text.style.insetInlineStart = `max(${end}%, calc(${start}% + 4px))`;
   else if (start > 100 - LATE) text.style.insetInlineEnd = `${100 - start}%`;
-  else inside(text, span, (segment) => share(segment.began_at - from), (segment) => share(segment.ms));
+  else inside(text, span, ({ began_at: at }) => place(at), ({ began_at: at, ms }) => place(at + ms) - place(at));
   return el("span", { class: "bar", "aria-hidden": "true" }, parts, text);
 }
 

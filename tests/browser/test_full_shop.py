@@ -101,6 +101,14 @@ def test_a_view_reads_few_pages_of_a_full_shop(
     assert requested_names(tab) == 0
 
 
+def test_an_order_without_spans_shows_its_steps(tab: Tab, seeded: SeededShop) -> None:
+    tab.page.add_init_script("sessionStorage.setItem('orderstream.person', 'staff')")
+    tab.open(f"orders/{seeded.order_id}")
+    steps = tab.page.get_by_role("region", name="Steps without spans")
+    for step in ("Order placed", "Order paid", "Invoice", "Parcel requested", "Order shipped"):
+        expect(steps).to_contain_text(step)
+
+
 def test_sales_of_a_month_are_read_in_pages_up_to_a_limit(tab: Tab) -> None:
     tab.open("insight?range=month")
     expect(tab.page.get_by_role("slider")).to_have_count(3, timeout=3 * PATIENCE_MS)

@@ -83,6 +83,17 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     expect(panel(page, "Mails").get_by_role("button")).to_have_count(4)
     expect(panel(page, "Copies")).to_contain_text("All in sync")
 
+    for step in (
+        "Order placed",
+        "Order paid",
+        "Invoice",
+        "Parcel requested",
+        "Order shipped",
+        "Order delivered",
+        "Mail: ",
+    ):
+        expect(page.locator(".steps").filter(has_text=step).first).to_be_visible()
+
     throw(tab, "advance", by="400d")
     # All orders that other tests have placed end and are archived, too.
     expect(panel(page, "Archive")).to_contain_text(f"/{order_id}/", timeout=3 * PATIENCE_MS)
@@ -141,6 +152,60 @@ def test_a_failing_reaction_is_shown_with_its_attempts_and_its_recovery(tab: Tab
     expect(details).to_contain_text("forced failure")
     expect(details).to_contain_text("the order's state, in the transaction of invoice and shipment")
     expect(page.locator(".trace-sums")).to_contain_text("1 failure, all recovered")
+
+
+def test_a_failing_chapter_comes_first_and_its_parked_record_is_redriven(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
+    throw(tab, "poison", order_id=order_id)
+    first = page.locator(".chapter").first
+    expect(first.locator(".chapter-head")).to_contain_text("failing: ")
+    for reader in ("copies_reader", "event_publisher"):
+        expect(first.locator(".chapter-head")).to_contain_text(f"{reader} parked a record")
+    expect(page.locator(".chapter")).to_have_count(2)
+    page.get_by_role("button", name="Only failures").click()
+    expect(page.locator(".chapter")).to_have_count(1)
+    expect(page).to_have_url(re.compile("only=failures"))
+    for reader in ("copies_reader", "event_publisher"):
+        calm(page)
+        row(first, f"{reader} parked a record").click()
+        page.locator(".span-panel").get_by_role("button", name="Mend and redrive").click()
+        expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
+        expect(row(first, f"{reader} parked a record")).to_contain_text("attempt 2 ✓")
+        expect(page.locator(".span-panel").get_by_role("button", name="Mend and redrive")).to_have_count(0)
+    expect(first.locator(".chapter-head")).to_contain_text("recovered")
+    tab.seen.errors.clear()  # the browser logged that the API could not read the order
+
+
+def test_all_chapters_share_one_axis_on_which_idle_time_is_folded(tab: Tab) -> None:
+    tab.open("flow")
+    script = """() => import('/traceAxis.js').then(({ axisOf, axisElement }) => {
+        const span = (from, ms, state = 'working') => ({ segments: [{ state, began_at: from, ms }] });
+        const placed = [span(0, 400), span(600, 400)];
+        const paid = [span(61000, 1000), span(62000, 59000, 'waiting'), span(121000, 1000)];
+        const chapters = [
+            { id: 'a', title: 'Placed', began_at: 0, ms: 1000, spans: placed },
+            { id: 'b', title: 'Paid', began_at: 61000, ms: 61000, spans: paid },
+        ];
+        const axis = axisOf(chapters, new Set(['b']));
+        const shown = axisElement(axis, chapters);
+        return {
+            kinds: axis.pieces.map(({ kind }) => kind),
+            widths: axis.pieces.map(({ width }) => Math.round(width * 10) / 10),
+            places: [0, 1000, 61000, 122000].map((at) => Math.round(axis.place(at) * 10) / 10),
+            names: [...shown.querySelectorAll('.axis-chapter')].map((one) => one.textContent),
+            folds: [...shown.querySelectorAll('.axis-fold')].map((one) => one.title),
+        };
+    })"""
+    assert tab.page.evaluate(script) == {
+        "kinds": ["closed", "fold", "open", "fold", "open"],
+        "widths": [5, 2.5, 45, 2.5, 45],
+        "places": [0, 5, 7.5, 100],
+        "names": ["Placed", "Paid"],
+        "folds": ["1 min without work", "59 s without work"],
+    }
 
 
 # the panel ------------------------------------------------------------------------------------------------------------
