@@ -219,6 +219,7 @@ class Target:
             *posts("/local/chaos", switch),
             *posts("/local/chaos", {"switch": "poison", "order_id": order_id})[:2],
             *posts("/local/payments", due),
+            *posts("/local/failures/redrive", {"dry": False}),
             *reads("/", f"/{NAME}/{NAME}", "/_ministack/ses/messages", "/mcp", "/v1/refunds"),
             *reads("/local/shop", "/local/stream", f"/local/orders/{order_id}/entries", "/settings.json"),
             *reads(f"/local/orders/{order_id}/trace", f"/local/orders/{order_id}/spans/record-1"),
