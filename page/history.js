@@ -21,9 +21,9 @@ export const stepList = (steps, shown) => el("ol", { class: "plain-list steps" }
 const nothing = () => empty("No history yet", "Changes of the order appear here shortly after they happen.");
 
 /**
- * Returns the steps of an order, oldest first: {at, text, status, mail}. `whole`: the order with all its items. `mail`:
- * the id of the mail, if the step is a mail. "Order paid" stands for a payment that succeeded: its item has only the time
- * of its latest change, for example of a refund.
+ * Returns the steps of an order, oldest first: {at, text, status, mail}. Its argument is the order with all its items,
+ * and with its mails if they are known. `mail`: the id of the mail, if the step is a mail. "Order paid" stands for a
+ * payment that succeeded: its item has only the time of its latest change, for example of a refund.
  */
 export function stepsOf({ order, timeline, payments, invoices, shipments, returns, refunds, mails }) {
   const changes = timeline.length ? timeline.map(({ at, event, status }) => ({ at, text: inWords(event), status })) : archived(order);
@@ -37,7 +37,7 @@ export function stepsOf({ order, timeline, payments, invoices, shipments, return
       .map(({ updated_at: at, carrier, tracking_number: tracking, status }) => ({ at, text: `Parcel ${[carrier, tracking].filter(Boolean).join(" ")}`.trim(), status })),
     ...returns.map(({ created_at: at, amount, currency }) => ({ at, text: `Goods returned, worth ${money(amount, currency)}` })),
     ...refunds.map(({ updated_at: at, amount, currency, status }) => ({ at, text: `Refund of ${money(amount, currency)}`, status })),
-    ...mails.map(({ at, subject, id }) => ({ at, text: `Mail: ${subject}`, mail: id })),
+    ...(mails ?? []).map(({ at, subject, id }) => ({ at, text: `Mail: ${subject}`, mail: id })),
   ];
   return steps.sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
 }

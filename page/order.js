@@ -64,17 +64,27 @@ async function lookAt(head, about) {
 
 /** Loads the order with all its items, which may take several pages. Only the local shop knows the mails. */
 async function wholeOrder(id, me, signal) {
-  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], mails: [], ends_at: null };
+  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
   let cursor = null;
   for (let page = 0; page === 0 || (cursor && page < MOST_PAGES); page += 1) {
     const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
     const found = await get(`/api/orders/${encodeURIComponent(id)}/whole?${query}`, { as: me, signal });
-    for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...(found[name] ?? [])] : value ?? found[name];
+    for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...found[name]] : value ?? found[name];
     cursor = found.cursor;
   }
   if (!whole.order) throw new Problem(404, { type: "/docs#not-found", what: "order" });
-  if (settings.laptop) whole.mails = (await get(`/local/orders/${encodeURIComponent(id)}/mails`, { signal })).items;
+  if (settings.laptop) whole.mails = await mailsOf(id, signal);
   return whole;
+}
+
+/** Returns the mails about the order, or null if they cannot be read. The order is shown nevertheless. */
+async function mailsOf(id, signal) {
+  try {
+    return (await get(`/local/orders/${encodeURIComponent(id)}/mails`, { signal })).items;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return null;
+  }
 }
 
 function notFound(error, { me, again, look }) {

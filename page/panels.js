@@ -121,8 +121,9 @@ function moneys(there, { whole }) {
 
 // Mails ----------------------------------------------------------------------------------------------------------------
 function mails(items, { whole }) {
-  if (!items?.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
-  if (!items?.length) return none("No mail was sent yet.");
+  if (!items) return none("The mails cannot be read now.");
+  if (!items.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
+  if (!items.length) return none("No mail was sent yet.");
   return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
     el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),
     el("p", { class: "hint" }, `to ${mail.to}, `, timeOf(mail.at)))));

@@ -109,6 +109,17 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
 
 
+def test_an_order_is_shown_if_its_mails_cannot_be_read(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    page.route("**/local/orders/*/mails", lambda route: route.fulfill(status=409, json={}))
+    tab.open(f"orders/{order_id}")
+    expect(page.locator(".order-head")).to_contain_text("Awaiting payment")
+    expect(panel(page, "Mails")).to_contain_text("The mails cannot be read now.")
+    expect(page.locator(".steps").first).to_contain_text("Order placed")
+    tab.seen.errors.clear()  # the browser logged the 409
+
+
 # chapters -------------------------------------------------------------------------------------------------------------
 def test_the_newest_chapter_is_open_and_fits_into_900_pixels(tab: Tab) -> None:
     page = tab.page
