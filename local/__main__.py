@@ -26,6 +26,7 @@ from local.world import expiry
 from local.world.dynamodb_engine import EngineNotInstalled, TableDiffers
 from local.world.processes import ProcessFailed
 from ops.api_client import UnexpectedResponse
+from ops.command_line import CommandLineParser
 from ops.commands.smoke import run_smoke
 from ops.scenarios import EffectMissing
 
@@ -42,7 +43,7 @@ REPORTED_ERRORS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m local", description="Run and use the shop on this machine.")
+    parser = CommandLineParser(prog="python -m local", description="Run and use the shop on this machine.")
     parser.add_argument("--state", type=Path, default=STATE_FOLDER, help="folder of the state (default: %(default)s)")
     commands = parser.add_subparsers(dest="command", required=True)
     starting = commands.add_parser("up", help="start the shop and print its activity until Ctrl-C")

@@ -53,13 +53,14 @@ from local.laptop.state_checks import (
     write_fingerprint,
 )
 from local.laptop.supervisor import ProcessSupervisor
-from local.laptop.terminal import TerminalPrinter, colored, run_step
+from local.laptop.terminal import TerminalPrinter, run_step
 from local.laptop.warehouse import LocalWarehouse
 from local.page.server import PageServer
 from local.world import dynamodb_engine as local_engine
 from local.world import processes
 from local.world.dynamodb_engine import BLOCKED_PORTS, Engine
 from local.world.expiry import run_expiry_loop
+from ops.terminal_text import colored
 from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568

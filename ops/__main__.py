@@ -16,6 +16,7 @@ from typing import Any
 
 from local.laptop.shop_target import find_local_target
 from ops import cli_errors
+from ops.command_line import CommandLineParser
 from ops.commands import (
     archive_query,
     canary_setup,
@@ -37,6 +38,7 @@ from ops.commands import (
     smoke,
 )
 from ops.targets import Subparsers
+from ops.terminal_text import colored
 
 PROGRAM = "python -m ops"
 
@@ -83,14 +85,15 @@ class CommandGroup:
     lines: list[str] = field(default_factory=list)
 
     def add_parser(self, name: str, *, help: str, **settings: Any) -> argparse.ArgumentParser:  # noqa: A002  argparse's
-        self.lines += [f"  {name:<15}{help}", f"  {'':<15}$ {PROGRAM} {self.example}"]
+        example = colored(f"$ {PROGRAM} {self.example}", "dim")
+        self.lines += [f"  {colored(f'{name:<15}', 'cyan')}{help}", f"  {'':<15}{example}"]
         return self.commands.add_parser(name, **{"epilog": f"Example: {PROGRAM} {self.example}", **settings})
 
 
 @cache
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Its help shows the commands by purpose, each with an example."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLineParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} COMMAND …",
         description="Operator tools for the local shop. With --stack NAME, they work on a deployed stack.",
@@ -103,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
         group = CommandGroup(commands)
         for tool, group.example in tools:
             tool.command(group)
-        text += [f"{title}:", *group.lines, ""]
+        text += [colored(f"{title}:", "bold"), *group.lines, ""]
     parser.epilog = "\n".join([*text, f"The options of a command: {PROGRAM} COMMAND --help"])
     return parser
 
@@ -118,6 +121,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):  # an error message, which Python prints to stderr
+            sys.exit(colored(ended.code, "red", sys.stderr))
+        raise
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.errors import Permanent, TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from ops.scan.checkpoint import Locked
+from ops.terminal_text import colored
 
 
 class UsageError(Exception):
@@ -31,7 +32,7 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except (UsageError, InvalidKeyValue) as error:
-        print(error, file=sys.stderr)
+        print(colored(str(error), "red", sys.stderr), file=sys.stderr)
         sys.exit(2)
     except (RecordNotFound, Permanent, Unreadable) as error:
         sys.exit(str(error))

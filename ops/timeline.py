@@ -7,6 +7,7 @@ in the table are used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,8 +34,8 @@ from functions.shop.customer_names import REACTION as RENAMING
 TimelineEntry = Mapping[str, Any]
 """An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "change") and "text".
 
-The local shop keeps a journal: a log of all requests, events and side effects. An entry from the journal also has other
-keys.
+An entry from the table also has the key "story": the same in words of the business. The local shop keeps a journal: a
+log of all requests, events and side effects. An entry from the journal has other keys.
 """
 
 
@@ -66,41 +67,56 @@ def entries_from_table(
     """
     items = list(items)
     for event in merge_timeline(items):
-        yield _make_entry(event.at, "change", f"{event.event}, {event.status}, version {event.version}")
+        text = f"{event.event}, {event.status}, version {event.version}"
+        yield _make_entry(event.at, "change", text, _split_words(event.event))
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
-        yield _make_entry(mail.at, "effect", f"order_notification: mail {mail.event} {mail.status}")
+        text = f"order_notification: mail {mail.event} {mail.status}"
+        yield _make_entry(mail.at, "effect", text, f"Mail {mail.event}: {mail.status}")
     for effect in effects:
-        yield _make_entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
+        text = f"{effect.reaction}: {effect.result}"
+        yield _make_entry(effect.created_at, "effect", text, f"Customer name updated: {effect.result}")
     if at := getattr(order, "archived_at", None):
-        yield _make_entry(at, "effect", f"archive: {order.object_key}")
+        yield _make_entry(at, "effect", f"archive: {order.object_key}", f"Order archived: {order.object_key}")
 
 
 def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
     match item:
         case Payment():
-            yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {_amount(item)}")
+            text = f"Payment {item.payment_id} {item.status} of {_amount(item)}"
+            story = f"Payment {item.payment_id} of {_amount(item)}: {item.status}"
+            yield _make_entry(item.updated_at, "write", text, story)
         case Return():
-            yield _make_entry(item.created_at, "write", f"Return {item.return_id} of {_amount(item)}")
+            text = f"Return {item.return_id} of {_amount(item)}"
+            yield _make_entry(item.created_at, "write", text, text)
         case Invoice():
-            yield _make_entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
+            text = f"fulfilment: invoice {item.invoice_id}"
+            yield _make_entry(item.issued_at, "effect", text, f"Invoice {item.invoice_id} issued")
         case Shipment():
-            yield _make_entry(item.created_at, "effect", f"fulfilment: shipment {item.shipment_id}")
+            text, name = f"fulfilment: shipment {item.shipment_id}", f"Shipment {item.shipment_id}"
+            yield _make_entry(item.created_at, "effect", text, f"{name} requested from the warehouse")
             if item.updated_at != item.created_at:
-                yield _make_entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
+                yield _make_entry(item.updated_at, "write", f"{name} {item.status}", f"{name}: {item.status}")
         case Refund():
-            yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {_amount(item)}")
+            text = f"Refund {item.refund_id} of {_amount(item)}"
+            yield _make_entry(item.created_at, "write", text, f"{text} requested")
             if item.updated_at != item.created_at:
-                yield _make_entry(item.updated_at, "effect", f"refund: {item.refund_id} {item.status}")
+                effect = f"refund: {item.refund_id} {item.status}"
+                yield _make_entry(item.updated_at, "effect", effect, f"{text}: {item.status}")
 
 
 def _amount(item: Payment | Refund | Return) -> str:
     return format_amount(item.amount, item.currency)
 
 
-def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
-    return {"at": at, "kind": kind, "text": text}
+def _split_words(event: str) -> str:
+    """Return the name of an event as words: "Order paid" for OrderPaid."""
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", event)
+
+
+def _make_entry(at: Instant, kind: str, text: str, story: str) -> TimelineEntry:
+    return {"at": at, "kind": kind, "text": text, "story": story}
 
 
 def list_effects(table: Table, order: Any) -> list[ReactionProgress]:

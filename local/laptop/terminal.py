@@ -6,7 +6,6 @@ plain lines. The environment variable NO_COLOR switches colours off (https://no-
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from local.laptop.journal import JournalEntry
+from ops.terminal_text import colored, is_terminal
 
 T = TypeVar("T")
 HIDDEN_KINDS = {"record", "invocation"}
@@ -24,7 +24,6 @@ ADDRESS_EVERY_LINES = 20
 """A terminal shows the address of the page again after this many lines, so that it does not scroll away."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPINNER_SECONDS = 0.1
-COLORS = {"dim": 2, "bold": 1, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 KIND_COLORS = {
     "request": "cyan",
     "published": "blue",
@@ -38,17 +37,6 @@ KIND_COLORS = {
     "behind": "yellow",
     "warehouse": "magenta",
 }
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def colored(text: str, color: str) -> str:
-    """Return the text in this colour, or unchanged if stdout is no terminal or NO_COLOR is set."""
-    if not is_terminal() or os.environ.get("NO_COLOR"):
-        return text
-    return f"\x1b[{COLORS[color]}m{text}\x1b[0m"
 
 
 def run_step(what: str, do: Callable[[], T]) -> T:

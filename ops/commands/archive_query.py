@@ -16,6 +16,7 @@ from functions.model.archive_columns import ColumnType, archive_columns
 from ops import targets
 from ops.cli_errors import UsageError
 from ops.scan.progress import ProgressBar
+from ops.terminal_text import align_columns
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -82,10 +83,7 @@ def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
 
 def format_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Yield the lines of a table with the result of a query."""
-    lines = [list(names), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
-    for line in lines:
-        yield "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+    yield from align_columns(names, (["-" if cell is None else str(cell) for cell in row] for row in rows), indent="")
 
 
 # the command ----------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
 from ops.cost.bill import PRICES
+from ops.terminal_text import colored
 from stacks.stage import STAGES
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "capacity.json"
@@ -274,7 +275,7 @@ def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: Autos
     costs_by_class = estimate_costs(traffic, prices, rules)
     sums, reservations = sum_costs(costs_by_class), plan_reservations(traffic, prices, rules)
     for name, places in costs_by_class.items():
-        yield f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}"
+        yield colored(f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}", "bold")
         for where, one in places.items():
             yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
     yield from _format_totals(sums, reservations)
@@ -284,7 +285,7 @@ def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: Autos
 
 
 def _format_totals(sums: Mapping[tuple[str, str], float], reservations: Sequence[Reservation]) -> Iterator[str]:
-    yield "total"
+    yield colored("total", "bold")
     yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
     for one in reservations:
         label = f"reserved for {one.term}, {one.table_class}"
@@ -300,7 +301,7 @@ def _format_cheapest(sums: Mapping[tuple[str, str], float], reservations: Sequen
     billing, name = min(sums, key=lambda one: sums[one])
     reserved = min(reservations, key=lambda one: one.cost, default=None)
     if reserved is None or reserved.cost >= sums[billing, name]:
-        yield f"cheapest: billing={billing}, table_class={name}"
+        yield colored(f"cheapest: billing={billing}, table_class={name}", "green")
         return
     yield f"cheapest without a reservation: billing={billing}, table_class={name}"
     yield (

@@ -59,6 +59,7 @@ from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sample_segments, sweep
 from ops.scan.sweep_result import SweepResult
 from ops.scan.throttle import limit_capacity
+from ops.terminal_text import colored
 
 PAUSE_SECONDS = 30
 """The pause before the second check of an item. It is longer than the usual lag of the functions that update copies."""
@@ -456,7 +457,7 @@ def format_report(drift: DriftCheck, scope: str = "all") -> Iterator[str]:
     for fault in drift.discrepancies.values():
         kinds.setdefault(fault.kind, []).append(fault)
     for kind, faults in sorted(kinds.items()):
-        yield f"{len(faults):>7,}  {kind}"
+        yield colored(f"{len(faults):>7,}  {kind}", "red")
         for fault in faults[: None if kind == UNBALANCED else MAX_NAMED]:
             yield f"         {' / '.join(fault.key)}"
             yield from (f"           {error}" for error in fault.errors)
@@ -475,7 +476,8 @@ def format_report(drift: DriftCheck, scope: str = "all") -> Iterator[str]:
         "accounts": f"{drift.sweep_result.matched:,} accounts checked",
     }[scope]
     if not drift.discrepancies:
-        yield f"{looked}: no {'other ' if drift.unstable or drift.unverifiable else ''}drift found."
+        other = "other " if drift.unstable or drift.unverifiable else ""
+        yield colored(f"{looked}: no {other}drift found.", "green")
     elif drift.repair:
         again = "run it again" if scope == "all" else "run it again with --all"
         left = f", {drift.unrepaired:,} not repaired: {again}" if drift.unrepaired else ""

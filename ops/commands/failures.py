@@ -34,6 +34,7 @@ from ops.failures.redrive import match_failures, redrive_entries
 from ops.repair.rebuild import make_publisher
 from ops.scan.progress import ProgressBar
 from ops.targets import ShopTarget
+from ops.terminal_text import colored
 
 DURATION = re.compile(r"(\d+)([dhm])")
 DURATION_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
@@ -104,7 +105,7 @@ def list_failures(args: argparse.Namespace) -> None:
     shown, more = failures.list_page(args.limit, redriven=args.redriven)
     for one in shown:
         kind = f"{one['kind']}, redriven" if one["redriven"] else one["kind"]
-        print(f"{one['at']}  {kind}  {one['reader']}: {one['reason']}\n  {one['key']}")
+        print(f"{one['at']}  {colored(kind, 'red')}  {one['reader']}: {one['reason']}\n  {one['key']}")
     if more:
         print(f"There are older failures: use --limit {2 * args.limit}")
     elif not shown and not in_flight:

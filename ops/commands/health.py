@@ -28,6 +28,7 @@ from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
 from ops.scan.sweep import sweep
 from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
+from ops.terminal_text import colored
 
 MAX_LAG_SECONDS = 60
 """A Lambda function that lags behind the stream by more than this number of seconds is reported.
@@ -80,7 +81,7 @@ class CheckResult:
     action: str = ""
 
     def __str__(self) -> str:
-        mark, then = ("!!", f" -> {self.action}") if self.action else ("ok", "")
+        mark, then = (colored("!!", "red"), f" -> {self.action}") if self.action else (colored("ok", "green"), "")
         return f"{mark}  {self.subject:14} {self.status}{then}"
 
 

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
+from ops.terminal_text import colored
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "hot_keys.json"
 THROTTLE_EVENTS = "ThrottleEvents"
@@ -192,7 +193,7 @@ def format_report(report: ThrottleReport) -> Iterator[str]:
     yield f"{report.table} from {report.since} to {report.until}"
     events = [one for one in report.counted if not one.operation]
     if not events:
-        yield "No requests were throttled."
+        yield colored("No requests were throttled.", "green")
         return
     for index, counted in groupby(sorted(events, key=lambda one: one.index), key=lambda one: one.index):
         yield from _format_index(report, index, list(counted))
@@ -218,7 +219,7 @@ def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleC
         if index not in found.seen:
             yield f"  to see the key, enable Contributor Insights for {index or 'the table'} in mode THROTTLED_KEYS"
         for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
-            yield f"  {key.total:>8}  {key.key}"
+            yield colored(f"  {key.total:>8}  {key.key}", "red")
 
 
 # the command ----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from ops.scan.checkpoint import Checkpoint, current_operator, load_sweeps
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import filter_by_type, rewrite_item, sweep
 from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
+from ops.terminal_text import colored
 
 TOOL = "migrate"
 IMMUTABLE_ATTRIBUTES = ("PK", "SK", "version")
@@ -227,7 +228,8 @@ def describe_migrations(shop: ShopContext, known: Migrations) -> Iterator[str]:
         yield "There are no migrations."
     for version, migration in known.items():
         sweep = sweeps.get(version)
-        yield f"{version}  {_describe_sweep(sweep, now)}: {migration.description}"
+        color = "green" if sweep and sweep.status == "DONE" and sweep.task == "up" else "yellow"
+        yield f"{colored(version, color)}  {_describe_sweep(sweep, now)}: {migration.description}"
         if sweep is not None:
             yield from (f"      skipped: {key}: {why}" for key, why in sweep.unreadable.items())
 

@@ -1,4 +1,4 @@
-"""The `order` command: show everything about one order: its items, history, copies, mails and archive object.
+"""The `order` command: show the timeline of one order, and with `--all` its items, copies, mails and archive object.
 
 The command writes nothing. The web page of the local shop also uses this module, for data that the API does not return.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
-from functions.dynamodb.keys import instant_from_epoch, to_instant
+from functions.dynamodb.keys import Instant, instant_from_epoch, to_instant
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
@@ -32,8 +32,8 @@ from ops.item_codec import decode_item
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, read_source
 from ops.targets import ShopTarget
-from ops.timeline import build_timeline as whole
-from ops.timeline import entries_from_table, list_effects
+from ops.terminal_text import align_columns, colored
+from ops.timeline import build_timeline, entries_from_table, list_effects
 
 MAX_NOTIFICATIONS = 100
 
@@ -196,19 +196,21 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 MONEY_COLUMNS = {"amount", "refunded", "owed", "total"}
 
 
-TIMELINE_COLUMNS = ("at", "kind", "text")
+STEP_COLUMNS = ("at", "kind", "text")
 
 
-def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
-    """Yield lines of text with everything about an order.
+def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = False) -> Iterator[str]:
+    """Yield lines of text about an order: its goods, its timeline, what is outstanding, and whether copies are in sync.
 
-    For an archived order, the items in its S3 object are shown too. Raises RecordNotFound, Unreadable, Permanent.
+    `with_records`: also yield its items, every step of the journal (on the local shop), and each copy. For an archived
+    order, these are the items in its S3 object. Raises RecordNotFound, Unreadable, Permanent.
     """
     table = target.table
     stub = order = get_order(table, order_id)
     images = {image["SK"]["S"]: image for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)}
     state = "archived, was " if isinstance(order, ArchivedOrder) else ""
-    yield f"order {order_id}: {state}{order.status}, version {order.version}, of customer {order.customer_id}"
+    head = f"order {order_id}: {state}{order.status}, version {order.version}, of customer {order.customer_id}"
+    yield colored(head, "bold")
     archive_summary: JsonObject = {}
     if isinstance(order, ArchivedOrder):
         archive_summary, archived_images = _read_archive_object(
@@ -231,21 +233,28 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     mails = list_notifications(table, stub)
     effects = list_effects(table, order)
     groups |= {"ReactionProgress": effects, "Notification": [*mails]}
+    entries = list(entries_from_table(stub, owned, mails, effects))
+    story = [[_format_time(one["at"]), one["story"]] for one in build_timeline([], entries)]
+    yield from _format_table("timeline", ("time (UTC)", "what"), story)
     yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])
-    for kind, items in groups.items():
-        yield from _format_table(
-            kind, COLUMNS[kind], [[_read_field(item, name) for name in COLUMNS[kind]] for item in items]
-        )
-    entries = whole(target.journal_entries(order_id), entries_from_table(stub, owned, mails, effects))
-    yield from _format_table(
-        "timeline", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries]
-    )
     compared = compare_copies(target.shop, order_id)
-    yield from _format_table(
-        "copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]]
-    )
+    if with_records:
+        for kind, items in groups.items():
+            rows = [[_read_field(item, name) for name in COLUMNS[kind]] for item in items]
+            yield from _format_table(kind, COLUMNS[kind], rows)
+        steps = build_timeline(target.journal_entries(order_id), entries)
+        yield from _format_table("steps", STEP_COLUMNS, [[one[name] for name in STEP_COLUMNS] for one in steps])
+        copied = [[copy["type"], copy["SK"], copy["state"]] for copy in compared["copies"]]
+        yield from _format_table("copy", ("type", "SK", "state"), copied)
+    else:
+        yield ""
+        yield f"To see its records, too: {target.ops_command(f'order {order_id} --all')}"
     if not archive_summary:
-        yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: run the command again in a moment'}"
+        yield (
+            colored("its copies are in sync", "green")
+            if compared["in_sync"]
+            else colored("its copies are not in sync: run the command again in a moment", "yellow")
+        )
 
 
 def list_outstanding(order: Order | ArchivedOrder, items: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str]]:
@@ -300,17 +309,18 @@ def _format_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]
     if not rows:
         return
     yield ""
-    yield f"{title} ({len(rows)})"
-    lines = [list(head), *([_format_cell(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+    yield colored(f"{title} ({len(rows)})", "bold")
+    yield from align_columns(head, ([_format_cell(cell) for cell in row] for row in rows))
 
 
 def _read_field(item: Any, name: str) -> Any:
     """Return the value of a field. An amount of money becomes text, such as 12.50 EUR."""
     value = getattr(item, name)
     return format_amount(value, item.currency) if name in MONEY_COLUMNS and value is not None else value
+
+
+def _format_time(at: Instant) -> str:
+    return at[:19].replace("T", " ")
 
 
 def _format_cell(cell: Any) -> str:
@@ -322,17 +332,21 @@ def _format_cell(cell: Any) -> str:
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "order", parents=[targets.target_options(needs_stack=True)], help="show everything about one order"
+        "order", parents=[targets.target_options(needs_stack=True)], help="show what happened to one order"
     )
     parser.add_argument("order_id", metavar="ID", help="the id of the order, or the number that customers are given")
+    parser.add_argument("--all", action="store_true", help="also show its records, each step, and each copy")
     parser.set_defaults(run=show_order)
 
 
 def show_order(args: argparse.Namespace) -> None:
-    """Print everything about an order. Exits with 1 if it does not exist or cannot be read."""
+    """Print the timeline of an order, and with `--all` its records.
+
+    Exits with 1 if the order does not exist or cannot be read.
+    """
     where = targets.resolve_target(args)
     try:
-        for line in describe_order(where, find_order_id(where.table, args.order_id)):
+        for line in describe_order(where, find_order_id(where.table, args.order_id), with_records=args.all):
             print(line)
     except (RecordNotFound, Permanent, Unreadable) as error:
         sys.exit(f"order {args.order_id}: {error}")

@@ -22,9 +22,11 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from ops import targets
 from ops.commands.indexes import TABLE_TYPES
+from ops.terminal_text import colored
 
 ORDER_NEEDS = Path(__file__).parent.parent / "order_needs.json"
 OK, CHANGE, ASK_AWS, NOT_ALLOWED, NO_ANSWER = "ok", "change", "ask AWS", "not allowed to ask", "no answer"
+VERDICT_COLORS = {OK: "green", CHANGE: "red", ASK_AWS: "red", NOT_ALLOWED: "yellow", NO_ANSWER: "yellow"}
 FAILED = (CHANGE, ASK_AWS)
 ACCESS_DENIED = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"}
 IAM_PREFIXES = {"sesv2": "ses", "service-quotas": "servicequotas"}
@@ -494,6 +496,7 @@ def render_table(findings: Sequence[Finding]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row, action in zip(rows, ["", *(one.action for one in findings)], strict=True):
         line = "  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True))
-        yield line.rstrip()
+        line = line.rstrip()
+        yield colored(line[: widths[0]], VERDICT_COLORS.get(row[0], "dim")) + line[widths[0] :]
         if action:
             yield f"{'':{widths[0]}}  -> {action}"

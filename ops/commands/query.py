@@ -27,6 +27,7 @@ from ops.query.patterns import (
     format_arguments,
 )
 from ops.query.run import NO_DISPLAY_FILTER, ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
+from ops.terminal_text import align_columns, colored
 
 MAX_VALUE_LENGTH = 40
 """The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""
@@ -52,7 +53,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 def list_patterns() -> Iterator[str]:
     """Yield a line for every access pattern: its id, its data, and its arguments, in brackets if they are optional."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
-    yield from _align_columns(("", "question", "arguments"), rows)
+    yield from align_columns(("", "question", "arguments"), rows)
 
 
 def format_result(
@@ -62,7 +63,7 @@ def format_result(
 
     `has_code`: whether to show the first request as code, too.
     """
-    yield f"{result.id}: {result.question}"
+    yield colored(f"{result.id}: {result.question}", "bold")
     yield ""
     yield from _format_requests(result.requests)
     if has_code:
@@ -103,25 +104,18 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter, compos
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
     """Yield the lines that show the requests. A later request is shown as its differences from the first request."""
     for number, request in enumerate(requests, 1):
-        yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 except for")
+        yield colored(f"{number}. {request.operation}", "cyan") + ("" if number == 1 else ", as 1 except for")
         width = max(map(len, requests[0].sent))
         for name, text in request.sent.items():
-            yield f"   {name:{width}}  {'(not sent)' if text is None else text}"
+            yield f"   {colored(f'{name:{width}}', 'dim')}  {'(not sent)' if text is None else text}"
 
 
 def _format_group(group: ItemGroup, *, in_full: bool) -> Iterator[str]:
     yield ""
-    yield f"{group.type} ({len(group.items)})"
-    yield from _align_columns(
+    yield colored(f"{group.type} ({len(group.items)})", "bold")
+    yield from align_columns(
         group.fields, [[text if in_full else _shorten(text) for text in item] for item in group.items]
     )
-
-
-def _align_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _shorten(text: str) -> str:

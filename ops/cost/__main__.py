@@ -3,15 +3,17 @@
 import argparse
 from collections.abc import Iterator
 
+from ops.command_line import CommandLineParser
 from ops.cost.bill import APART, BillLine, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
 from ops.cost.usage import VOLUMES
+from ops.terminal_text import colored
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
 
 def main() -> None:
     """Print a bill for each number of orders. Exit with 2 if an argument or a setting is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m ops.cost", description=__doc__)
+    parser = CommandLineParser(prog="python -m ops.cost", description=__doc__)
     parser.add_argument("--stage", default="dev", help="the stage (default: dev)")
     parser.add_argument(
         "-c", "--context", metavar="NAME=VALUE", action="append", default=[], help="override a setting, as with the CDK"
@@ -44,10 +46,10 @@ def _volumes(text: str) -> tuple[int, ...]:
 
 
 def _render(title: str, lines: list[BillLine]) -> Iterator[str]:
-    yield title
+    yield colored(title, "bold")
     for line in lines:
         yield f"  {line.service:<16}{line.what:<32}{line.quantity:>20,.2f}{line.amount:>16,.2f}"
-    yield f"  {'total':<68}{total(lines):>16,.2f}"
+    yield colored(f"  {'total':<68}{total(lines):>16,.2f}", "bold")
     yield f"  {'total without mails and users':<68}{total(lines, without=APART):>16,.2f}"
 
 

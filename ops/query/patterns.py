@@ -15,6 +15,7 @@ from functions.dynamodb.table import highest_key_before
 from functions.model.entities import complete_path
 from functions.model.patterns import PATTERNS
 from ops import cli_errors
+from ops.terminal_text import suggest
 
 DEFAULT_LIMIT = 50
 CATEGORY_PATHS = ("path", "parent", "offered_in")
@@ -134,7 +135,7 @@ def find_pattern(id: str) -> Pattern:
     by_id = {pattern.id: pattern for pattern in PATTERNS}
     if id in by_id:
         return by_id[id]
-    said = f"there is no access pattern {id}; list all with: python -m ops query"
+    said = f"There is no access pattern {id}.{suggest(id, by_id)} List all with: python -m ops query"
     raise InvalidArgument("pattern", "is not an access pattern", said)
 
 
@@ -179,7 +180,8 @@ def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names
     has = pattern_fields(pattern)
     for option, names in (("where", made.where), ("fields", made.fields)):
         for name in (name for name in names if name not in has):
-            said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}"
+            hint = suggest(name, has)
+            said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}.{hint}"
             raise InvalidArgument(option, f"contains {name}, which is not a field of the items of {pattern.id}", said)
     return made
 
@@ -189,7 +191,8 @@ def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, An
     for name in given:
         if name not in (*pattern.required_fields, *optional):
             takes = " ".join(format_arguments(pattern.required_fields, optional)) or "none"
-            said = f"{pattern.id} has no argument {name}; its arguments: {takes}"
+            hint = suggest(name, (*pattern.required_fields, *optional))
+            said = f"{pattern.id} has no argument {name}; its arguments: {takes}.{hint}"
             raise InvalidArgument(f"arguments.{name}", f"is not an argument of {pattern.id}", said)
     for name in pattern.required_fields:
         if name not in given:

@@ -162,7 +162,7 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
         patch.setattr(ShopTarget, "table", harness.shop.table)
         printed: list[str] = []
         patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))
-        main(["order", order_id])
+        main(["order", order_id, "--all"])
     lines = "\n".join(printed).splitlines()
     return [line.split("change ")[1].strip() for line in lines if " change " in line and ", version " in line]
 

@@ -1,5 +1,6 @@
 """Tests `python -m ops order`: it shows all items of an order, from the table and the archive."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +42,7 @@ def order_id(harness: ShopHarness) -> str:
 
 
 def told(capsys: pytest.CaptureFixture[str], order_id: str) -> str:
-    main(["order", order_id])
+    main(["order", order_id, "--all"])
     return capsys.readouterr().out
 
 
@@ -63,12 +64,33 @@ def test_an_order_is_shown_with_its_items_and_its_effects(
         "Invoice": 1,
         "Notification": 4,
         "timeline": 13,
+        "steps": 13,
         "copy": 5,
     }
     parts = ("2 x mug at 12.50 EUR", "paid 37.50 EUR", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
     for part in parts:
         assert part in text
     assert text.endswith("its copies are in sync\n")
+
+
+def test_without_all_the_timeline_comes_first_and_no_record(
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["order", order_id])
+    text = capsys.readouterr().out
+    assert [*groups(text)] == ["timeline"]
+    times, stories = zip(*(re.split("  +", line.strip()) for line in story_of(text)), strict=True)
+    assert [*times] == sorted(times)
+    assert stories[0] == "Order placed"
+    for story in ("Payment pi_1 of 37.50 EUR: CAPTURED", "Invoice 2026-00000001 issued", "Mail OrderDelivered: SENT"):
+        assert story in stories
+    assert f"order {order_id} --all" in text
+
+
+def story_of(text: str) -> list[str]:
+    """Return the lines below the head of the timeline."""
+    lines = text[text.index("\ntimeline (") :].splitlines()[3:]
+    return lines[: lines.index("")]
 
 
 def test_an_outstanding_step_is_shown(
@@ -131,8 +153,8 @@ def test_the_journal_is_merged_into_the_timeline(
 
 
 def changes_in(text: str) -> list[str]:
-    """Return the lines below the head of the timeline."""
-    lines = text[text.index("\ntimeline (") :].splitlines()[3:]
+    """Return the lines below the head of the steps."""
+    lines = text[text.index("\nsteps (") :].splitlines()[3:]
     return [line.strip() for line in lines[: lines.index("")]]
 
 
@@ -148,7 +170,7 @@ def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it contains 1 Invoice, 1 Order, 1 Payment" in text
-    lost = ("ReactionProgress", "Notification", "timeline", "copy")  # these items have expired
+    lost = ("ReactionProgress", "Notification", "timeline", "steps", "copy")  # these items have expired
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME

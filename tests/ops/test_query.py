@@ -259,8 +259,8 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("a9", "there is no access pattern a9; list all with: python -m ops query"),
-        ("everything", "there is no access pattern everything; list all with: python -m ops query"),
+        ("a9", "There is no access pattern a9. Did you mean A9? List all with: python -m ops query"),
+        ("everything", "There is no access pattern everything. List all with: python -m ops query"),
         ("A9", "A9 (reviews of a product, newest first) needs --arg product_id=…"),
         ("A9 --arg product=1", "A9 has no argument product; its arguments: product_id [written_at] [customer_id]"),
         ("A9 --arg product_id", "--arg must have the form name=value, not product_id"),

@@ -1,0 +1,41 @@
+"""Parse command lines like argparse, and suggest the correct word for a misspelled command, value or option."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ops.terminal_text import colored, suggest
+
+
+class CommandLineParser(argparse.ArgumentParser):
+    """A parser whose errors say "Did you mean …?". On a terminal, they are red."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise argparse.ArgumentError if the value is not one of the choices. argparse calls this for each value."""
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        hint = suggest(str(value), known) or f" Choose from: {', '.join(known)}"
+        raise argparse.ArgumentError(action, f"{value!r} does not exist.{hint}")
+
+    def parse_known_args(  # type: ignore[override]  # the base class has overloads for other namespaces
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse the arguments. Unknown arguments are an error, which the command's own parser reports.
+
+        Otherwise the main parser would report them, and it does not know the options of the command.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [option for action in self._actions for option in action.option_strings]
+            hint = suggest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}.{hint}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the error to stderr, and exit with 2."""
+        self.print_usage(sys.stderr)
+        self.exit(2, colored(f"{self.prog}: error: {message}", "red", sys.stderr) + "\n")

@@ -1,0 +1,66 @@
+"""Tests the command line of the operator tools: colours only on a terminal, and suggestions for misspelled words."""
+
+import io
+from contextlib import redirect_stdout
+
+import pytest
+
+from ops.__main__ import main
+from ops.commands.health import CheckResult
+from ops.terminal_text import align_columns, colored, suggest
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("terminal", "no_color", "is_colored"), [("xterm", "", True), ("xterm", "1", False), ("dumb", "", False)]
+)
+def test_colours_need_a_terminal_and_no_color_switches_them_off(
+    terminal: str, no_color: str, *, is_colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert ("\x1b" in colored("text", "red", FakeTerminal())) is is_colored
+    assert colored("text", "red", io.StringIO()) == "text"
+
+
+def test_colours_do_not_shift_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with redirect_stdout(FakeTerminal()):
+        head, row = align_columns(("name", "value"), [("longer name", "1")])
+        line = str(CheckResult("drift", "none"))
+    assert head == "\x1b[2m  name         value\x1b[0m"
+    assert row == "  longer name  1"
+    assert line == "\x1b[32mok\x1b[0m  drift          none"
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("helth", " Did you mean health?"), ("HEALTH", " Did you mean health?"), ("xyz", "")]
+)
+def test_the_most_similar_word_is_suggested(word: str, hint: str) -> None:
+    assert suggest(word, ["order", "health", "drift"]) == hint
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("helth", "Did you mean health?"),
+        ("failures redrve", "Did you mean redrive?"),
+        ("drift --only acounts", "Did you mean accounts?"),
+        ("drift --repiar", "Did you mean --repair?"),
+        ("failures list --redrivn", "Did you mean --redriven?"),
+        ("health --stak=dev", "Did you mean --stack?"),
+        ("nonsense", "Choose from: order, query"),
+    ],
+)
+def test_a_misspelled_command_value_or_option_gets_a_hint(
+    command: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
