@@ -1,4 +1,4 @@
-"""The `health` command: show the health of the shop on one screen. Each line says "ok" or the action to take.
+"""The `health` command: show the health of the shop on one screen. Each finding says "ok" or what to do and run.
 
 The checks write nothing. They read only a sample of the table.
 """
@@ -6,6 +6,7 @@ The checks write nothing. They read only a sample of the table.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
 from ops.commands.drift import DriftCheck
 from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
+from ops.repair.account_checks import UNBALANCED
 from ops.scan.sweep import sweep
 from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
@@ -50,7 +52,9 @@ minutes. While the table is busy, every stream reader should have been invoked a
 busy, a reader without an invocation is no problem: its event filter may have matched none of the few writes.
 """
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
-CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
+CHECK_MAPPING_ADVICE = "Check whether its event source mapping is enabled:"
+TOOLS_FOR_SLOW_EFFECTS = ("hot-keys", "failures list")
+FAILURES_ADVICE = "See the reasons. After a repair, redrive:"
 MAX_WAITING_MESSAGES = 1000
 """A queue with more waiting messages is reported, because its worker cannot process so many within minutes."""
 SAMPLE_ITEMS = 2000
@@ -74,15 +78,21 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of the health report: the subject, its status, and the action to take; "" if there is no action."""
+    """One finding of the health report: the subject, its status, and the action to take; "" if there is no action.
+
+    `commands`: command lines that take the action or find the cause. An operator can run them as they are printed.
+    """
 
     subject: str
     status: str
     action: str = ""
+    commands: Sequence[str] = ()
 
     def __str__(self) -> str:
-        mark, then = (colored("!!", "red"), f" -> {self.action}") if self.action else (colored("ok", "green"), "")
-        return f"{mark}  {self.subject:14} {self.status}{then}"
+        if not self.action:
+            return f"{colored('ok', 'green')}  {self.subject:14} {self.status}"
+        lines = [f"{colored('!!', 'red')}  {self.subject:14} {self.status}", f"    {self.action}"]
+        return "\n".join([*lines, *(f"      {colored(command, 'cyan')}" for command in self.commands)])
 
 
 HealthCheck = Callable[[ShopTarget, datetime], Iterator[CheckResult]]
@@ -109,14 +119,18 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
     for name, seconds in latest.items():
         if seconds is not None:
             behind = f"{name} is {seconds:,.0f} s behind the stream"
-            advice = f"see its log, and {_failures_advice(target)}" if seconds > MAX_LAG_SECONDS else ""
-            yield CheckResult("stream", behind, advice)
+            if seconds <= MAX_LAG_SECONDS:
+                yield CheckResult("stream", behind)
+                continue
+            commands = [_log_command(target, name), *_failures_commands(target)]
+            yield CheckResult("stream", behind, f"Read its log. {FAILURES_ADVICE}", commands)
         else:
             said = f"{name} was not invoked in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
             yield CheckResult(
                 "stream",
                 f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
                 CHECK_MAPPING_ADVICE if is_busy else "",
+                [_aws_command(target, "lambda list-event-source-mappings --function-name", name)],
             )
     if not latest:
         said = f"no reader was invoked in {KNOWN_READER_WINDOW.days} days"
@@ -124,22 +138,27 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
             "stream",
             f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
             CHECK_MAPPING_ADVICE if is_busy else "",
+            [_aws_command(target, "lambda list-event-source-mappings")],
         )
 
 
 def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Report each kind of effect, such as mails, that is later than its service level, and why, from the metrics."""
-    late = False
+    late = has_effects = False
     for level in SERVICE_LEVELS:
-        worst_ms = max(
-            _fetch_own_datapoints(target, metrics.PROCESSING_LAG, PERCENTILE, now, level.function), default=0
-        )
+        lags = _fetch_own_datapoints(target, metrics.PROCESSING_LAG, PERCENTILE, now, level.function)
+        has_effects, worst_ms = has_effects or bool(lags), max(lags, default=0)
         if worst_ms > level.seconds * 1_000:
             late = True
             reasons = ", ".join(_reasons(target, now, level.function)) or "the metrics show no reason"
             status = f"{level.effect}: one of 100 takes more than {worst_ms / 1_000:,.0f} s (level: {level.seconds} s)"
-            yield CheckResult("service level", f"{status}; {reasons}", "see docs/runbooks/slow-effects.md")
-    if not late:
+            commands = [target.ops_command(tool) for tool in TOOLS_FOR_SLOW_EFFECTS]
+            yield CheckResult(
+                "service level", f"{status}; {reasons}", "Follow docs/runbooks/slow-effects.md:", commands
+            )
+    if not has_effects:
+        yield CheckResult("service level", f"no effects in {WINDOW_MINUTES} minutes")
+    elif not late:
         levels = ", ".join(f"{level.effect} {level.seconds} s" for level in SERVICE_LEVELS)
         yield CheckResult("service level", f"99 of 100 effects are within their level: {levels}")
 
@@ -172,12 +191,11 @@ def _fetch_own_datapoints(
 def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Report which Lambda functions and queues of the local shop are behind with their work, and how far."""
     if full := target.full_disk():
-        yield CheckResult("disk", full, "free some space on this disk")
+        command = f"du -sh {shlex.quote(str(target.local_state))}/*"
+        yield CheckResult("disk", full, "Free some space on this disk. The shop itself uses:", [command])
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
-        yield CheckResult(
-            "backlog", str(lane), f"it should catch up; if not, see {target.local_state / 'aws' / 'functions.log'}"
-        )
+        yield CheckResult("backlog", str(lane), "It should catch up. If not, read the log:", [_local_log(target)])
     for lane in target.lanes():
         if lane.returning and not lane.is_behind:
             yield CheckResult("retries", f"{lane.name}: {lane.waiting} waiting, {lane.format_retries()}")
@@ -220,12 +238,27 @@ def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
     says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
-    yield CheckResult("failure store", says, _failures_advice(target) if keys else "")
+    yield CheckResult("failure store", says, FAILURES_ADVICE if keys else "", _failures_commands(target))
 
 
-def _failures_advice(target: ShopTarget) -> str:
-    show, redrive = target.ops_command("failures list"), target.ops_command("failures redrive --all")
-    return f"to see the reasons: {show}; after a repair: {redrive}"
+def _failures_commands(target: ShopTarget) -> list[str]:
+    return [target.ops_command("failures list"), target.ops_command("failures redrive --all")]
+
+
+def _aws_command(target: ShopTarget, command: str, *arguments: str) -> str:
+    """Return a command line of the AWS CLI, in the region of the shop."""
+    region = target.options[target.options.index("--region") :][:2] if "--region" in target.options else ()
+    return f"aws {command} {shlex.join([*arguments, *region])}".strip()
+
+
+def _log_command(target: ShopTarget, function: str) -> str:
+    query = ["--query", "LoggingConfig.LogGroup", "--output", "text"]
+    group = _aws_command(target, "lambda get-function-configuration --function-name", function, *query)
+    return _aws_command(target, f'logs tail "$({group})" --since 15m')
+
+
+def _local_log(target: ShopTarget) -> str:
+    return shlex.join(["tail", "-n", "50", str(target.local_state / "aws" / "functions.log")])
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
@@ -237,17 +270,24 @@ def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
     for url, (wait, in_hand) in waiting.items():
         if wait + in_hand > MAX_WAITING_MESSAGES:
+            says = f"{_queue_name(url)}: {wait} waiting, {in_hand} in flight"
+            command = (
+                _aws_command(target, "sqs get-queue-attributes --attribute-names All --queue-url", url)
+                if _is_on_aws(target)
+                else _local_log(target)
+            )
             yield CheckResult(
-                "queue", f"{_queue_name(url)}: {wait} waiting, {in_hand} in flight", "see the log of its worker"
+                "queue", says, "Its worker is too slow, or fails:", [command, *_failures_commands(target)]
             )
     total, received = sum(wait + in_hand for wait, in_hand in waiting.values()), sum(it for _, it in waiting.values())
     retries = f", {received} of them in flight or for a retry" if received else ""
-    yield CheckResult("queues", f"{total} messages waiting in {len(waiting)} queues{retries}")
+    if all(wait + in_hand <= MAX_WAITING_MESSAGES for wait, in_hand in waiting.values()):
+        yield CheckResult("queues", f"{total} messages waiting in {len(waiting)} queues{retries}")
     dead_letter_counts = {queue.url: sum(failures.count_messages(queue.url)) for queue in failures.dead_letter_queues}
     for url, count in dead_letter_counts.items():
         if count:
             says = f"{count} in {_queue_name(url)}"
-            yield CheckResult("dead letters", says, _failures_advice(target))
+            yield CheckResult("dead letters", says, FAILURES_ADVICE, _failures_commands(target))
     if not any(dead_letter_counts.values()):
         yield CheckResult("dead letters", f"none in {len(dead_letter_counts)} queues")
 
@@ -266,20 +306,25 @@ def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResu
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
     large = [image for image in items if len(object_store.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
     says = f"{len(large)} of {len(items)} are larger than {NEAR_LIMIT_BYTES // 1000} KB{_format_names(large)}"
-    yield CheckResult("items", says, "the limit is 400 KB: find the attribute that grows" if large else "")
+    action = "The limit is 400 KB. Find the attribute that grows:" if large else ""
+    yield CheckResult("items", says, action, _item_commands(target, large))
     wrong = [image for image, ttl in ends if ttl > MAX_VALID_TTL]
     says = f"{len(wrong)} of {len(ends)} expire after the year 2200{_format_names(wrong)}"
     yield CheckResult(
         "ttl",
         says,
-        "ttl is in seconds: find the code that writes milliseconds, repair with a migration" if wrong else "",
+        "A ttl is in seconds. Mend the code that writes milliseconds, and the items with a migration:" if wrong else "",
+        [*_item_commands(target, wrong), target.ops_command("migrate new ttl in seconds")],
     )
     late = [image for image, ttl in ends if ttl < (now - TTL_OVERDUE_AFTER).timestamp()]
     says = f"{len(late)} still exist {TTL_OVERDUE_AFTER.days} days after their ttl{_format_names(late)}"
     yield CheckResult(
         "ttl lag",
         says,
-        "check that time to live is enabled for ttl: aws dynamodb describe-time-to-live" if late else "",
+        "Check that DynamoDB deletes expired items:" if late else "",
+        [_aws_command(target, "dynamodb describe-time-to-live --table-name", target.outputs["TableName"])]
+        if _is_on_aws(target)
+        else _item_commands(target, late),
     )
     soon = sum(now.timestamp() <= ttl < (now + EXPIRING_WITHIN).timestamp() for _, ttl in ends)
     yield CheckResult("expiring", f"{soon} of {len(items)} expire within {EXPIRING_WITHIN.days} day")
@@ -293,6 +338,16 @@ def sample_items(table: Table) -> list[Image]:
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)
     return items
+
+
+def _item_commands(target: ShopTarget, images: Sequence[Image]) -> list[str]:
+    """Return command lines that show the first of these items."""
+    conditions = [f"PK = {image['PK']['S']} AND SK = {image['SK']['S']}" for image in images[:MAX_NAMED]]
+    return [target.ops_command(f"query --key {shlex.quote(condition)}") for condition in conditions]
+
+
+def _is_on_aws(target: ShopTarget) -> bool:
+    return "StackName" in target.outputs
 
 
 def _format_names(images: Sequence[Image]) -> str:
@@ -312,7 +367,10 @@ def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     counts |= {"unreadable": drift.sweep_result.passed_over, "changed at every check": drift.unstable}
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     says = f"{kinds or 'none'} in {drift.sweep_result.read} items and their copies"
-    yield CheckResult("drift", says, f"run: {target.ops_command('drift --all --repair')}" if kinds else "")
+    can_repair = any(fault.kind != UNBALANCED for fault in drift.discrepancies.values())
+    action = "Repair it:" if can_repair else "Find the items; no repair of drift mends them:" if kinds else ""
+    command = target.ops_command("drift --all --repair" if can_repair else "drift --all")
+    yield CheckResult("drift", says, action, [command])
 
 
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
@@ -331,7 +389,11 @@ def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
         if not sum(units):
             unused.append(index)
     says = f"not read in {UNUSED_DAYS} days: {', '.join(unused) or 'none'}"
-    yield CheckResult("indexes", says, "use it, or delete it with a deploy, unless the table is new" if unused else "")
+    table = target.client("dynamodb").describe_table(TableName=target.outputs["TableName"])["Table"]
+    if unused and now - table["CreationDateTime"] < timedelta(days=UNUSED_DAYS):
+        yield CheckResult("indexes", f"{says}; the table is younger")
+        return
+    yield CheckResult("indexes", says, "Use it, or remove it from functions/model and deploy." if unused else "")
 
 
 LOCAL_CHECKS: tuple[HealthCheck, ...] = (
@@ -359,9 +421,8 @@ def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime)
             yield from check(target, now)
         except (BotoCoreError, TableBusy, ClientError) as error:
             subject = check.__name__.removeprefix("check_").replace("_", " ")
-            yield CheckResult(
-                subject, f"check failed: {error}", "check your permissions and whether the service is available"
-            )
+            advice = "Check your permissions, and run the command again:"
+            yield CheckResult(subject, f"check failed: {error}", advice, [target.ops_command("health")])
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -385,5 +446,5 @@ def show_health(args: argparse.Namespace) -> None:
     if not args.stack:
         print("    the page shows the lag of the readers (Flow) and the use of the indexes (Insight)")
     if todo:
-        sys.exit(f"{todo} problems found.")
-    print("No problems found.")
+        sys.exit(f"{todo} {'problem' if todo == 1 else 'problems'} found.")
+    print(colored("No problems found.", "green"))
