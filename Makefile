@@ -49,7 +49,7 @@ load: installed ##+ place many orders in the running shop and measure its throug
 fill: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
 	$(python) -m local fill --orders $(ORDERS) --seed $(or $(SEED),1) $(ARGS)
 
-reset: installed ## delete the state of the shop on this machine
+reset: installed ## delete the state of the shop on this machine; it asks on a terminal, unless ARGS=--yes
 	$(python) -m local reset $(ARGS)
 
 ##@ Test
@@ -171,6 +171,7 @@ site: build/site/index.html ##+ build the documentation as a site in build/site;
 site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/assets/* docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py)
 
 build/site/index.html: .venv/.installed node_modules/.installed $(site_sources)
+	@echo "Building the documentation for /docs/ of the page"
 	@SITE_REPOSITORY=$(SITE_REPOSITORY) $(python) -m docs.site build/docs
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
 

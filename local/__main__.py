@@ -94,7 +94,8 @@ def main() -> None:
         "warehouse-requests", help="print the requests to the warehouse and delete them (with up --no-warehouse)"
     )
     commands.add_parser("mail", help="print all sent mails")
-    commands.add_parser("reset", help="delete the state")
+    resetting = commands.add_parser("reset", help="delete the state: all orders, users, mails and logs of the shop")
+    resetting.add_argument("--yes", action="store_true", help="do not ask, as if the input is not a terminal")
     arguments = parser.parse_args()
     try:
         run_command(arguments)
@@ -126,12 +127,22 @@ def run_command(arguments: argparse.Namespace) -> None:
                 settings=dict(arguments.settings),
             )
         case "reset":
-            reset_state(arguments.state)
+            reset_state(arguments.state, lambda: confirm_reset(arguments.state, is_asked=not arguments.yes))
             print(f"State deleted. Next: {shop_command(arguments.state, 'up')}")
         case "demo" | "smoke":
             run_scenarios_in_own_shop(as_stage=arguments.command == "smoke")
         case _:
             use_running_shop(require_running_shop(arguments.state), arguments)
+
+
+def confirm_reset(state: Path, *, is_asked: bool) -> None:
+    """Print what a reset deletes. On a terminal, also ask. Exits with 1 if the answer is not yes."""
+    size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
+    print(f"This deletes {state}: all orders, users, mails, payments and logs of this shop ({size / 1e6:,.0f} MB).")
+    if is_asked and sys.stdin.isatty():
+        print("Delete it? Type yes to go on: ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() != "yes":
+            sys.exit("Nothing was deleted.")
 
 
 def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:

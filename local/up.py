@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -149,12 +149,14 @@ def _check_ports(state: Path, *ports: int) -> None:
             processes.require_free_port(port, remedy)
 
 
-def reset_state(state: Path = STATE_FOLDER) -> None:
+def reset_state(state: Path = STATE_FOLDER, confirm: Callable[[], None] = lambda: None) -> None:
     """Delete the folder of the shop's data. First stop the shop's processes that are still running after a kill.
 
+    `confirm`: asks a person, after it is clear that the shop does not run; it exits if the answer is no.
     Raises processes.ProcessFailed if the shop runs.
     """
     with processes.exclusive_lock(state, ALREADY_RUNNING):
+        confirm()
         for part in ("aws", "engine"):
             processes.stop(state / part)
         shutil.rmtree(state)
@@ -175,7 +177,10 @@ def _start_parts(
     `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
     """
     api_port, provider_port, page_port = ports
-    template = run_step("synthesizing the stack", lambda: synthesize_template(settings))
+    template = run_step(
+        "synthesizing the stack with the CDK (slow only after a change of its code)",
+        lambda: synthesize_template(settings),
+    )
     _check_previous_state(state)
     engine = run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
     exit_stack.callback(engine.stop)

@@ -17,9 +17,9 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-`make help` prints this list. Each target first installs what it needs, into this folder. Other pages list the commands
-of operators, `python -m ops` ([operations.md](operations.md)), and of the local shop, `python -m local`
-([local.md](local.md#commands)).
+`make help-all` prints this list, and `make help` the commands that users of the shop need. Each target first installs
+what it needs, into this folder. Other pages list the commands of operators, `python -m ops`
+([operations.md](operations.md)), and of the local shop, `python -m local` ([local.md](local.md#commands)).
 """
     for group, targets in groups().items():
         yield f"## {group}"
