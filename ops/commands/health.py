@@ -27,6 +27,7 @@ from ops import targets
 from ops.commands.drift import DriftCheck
 from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
 from ops.repair.account_checks import UNBALANCED
+from ops.scan.progress import show_waiting
 from ops.scan.sweep import sweep
 from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
@@ -417,10 +418,12 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
 def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime) -> Iterator[CheckResult]:
     """Run all checks and yield their results. If a check fails with an AWS error, its result describes the error."""
     for check in checks:
+        subject = check.__name__.removeprefix("check_").replace("_", " ")
         try:
-            yield from check(target, now)
+            with show_waiting(f"checking {subject} ..."):
+                found = list(check(target, now))
+            yield from found
         except (BotoCoreError, TableBusy, ClientError) as error:
-            subject = check.__name__.removeprefix("check_").replace("_", " ")
             advice = "Check your permissions, and run the command again:"
             yield CheckResult(subject, f"check failed: {error}", advice, [target.ops_command("health")])
 

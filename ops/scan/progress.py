@@ -2,7 +2,10 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TextIO
@@ -28,6 +31,7 @@ class ProgressBar:
     def __init__(self, title: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
         self._title, self._out, self._clock = title, out or sys.stderr, clock or (lambda: datetime.now(UTC))
         self._last_report_at = self._began_at = self._clock()
+        self._first_report: tuple[datetime, float] | None = None
         self._line_length = 0
 
     @property
@@ -45,12 +49,26 @@ class ProgressBar:
         bar = ("#" * int(fraction * self.WIDTH)).ljust(self.WIDTH, ".")
         line = f"{self._title} [{bar}] {fraction:4.0%}  {text}"
         if self._out.isatty():
+            line += "" if done else self._estimate(fraction)
             line = line[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + line.ljust(self._line_length) + ("\n" if done else ""))
             self._line_length = 0 if done else len(line)
         elif done or self._line_is_due():
             self._write_line(line)
         self._out.flush()
+
+    def _estimate(self, fraction: float) -> str:
+        """Return how long the rest takes at the speed since the first report, or "" if it is too early to say.
+
+        The first report may have a large fraction, because a command can resume a stopped run.
+        """
+        now = self._clock()
+        began_at, first = self._first_report = self._first_report or (now, fraction)
+        seconds = (now - began_at).total_seconds()
+        if seconds < QUICK_SECONDS or fraction <= first:
+            return ""
+        left = round(seconds * (1 - fraction) / (fraction - first))
+        return f", about {left} s left" if left < 100 else f", about {round(left / 60)} min left"
 
     def note(self, text: str, *, only_when_due: bool = False) -> None:
         """Write a line of text to a log file or pipe. Does nothing if the output is a terminal.
@@ -81,6 +99,36 @@ class ProgressBar:
             self._out.flush()
             self._line_length = 0
         print(text, flush=True)
+
+
+@contextmanager
+def show_waiting(what: str, out: TextIO | None = None) -> Iterator[None]:
+    """Show on a terminal what the `with` block does and for how long, if it takes longer than QUICK_SECONDS.
+
+    `out`: where to write (default: stderr). The line is removed at the end. Nothing is written to a file or pipe.
+    """
+    out = out or sys.stderr
+    if not out.isatty():
+        yield
+        return
+    began, done = time.monotonic(), threading.Event()
+
+    def show() -> None:
+        while not done.wait(0.5):
+            seconds = time.monotonic() - began
+            if seconds > QUICK_SECONDS:
+                out.write(f"\r{what} {seconds:.0f} s\x1b[K")
+                out.flush()
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        out.write("\r\x1b[K")
+        out.flush()
 
 
 class SweepProgress(ProgressBar):

@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from local.world.harness import ShopHarness
 from ops.__main__ import main
 from ops.commands import migrate
 from ops.commands.drift import DriftCheck
-from ops.scan.progress import ProgressBar, SweepProgress
+from ops.scan.progress import ProgressBar, SweepProgress, show_waiting
 from proof.support.example_migrations import ADD_CATALOG
 from proof.support.operator_shop import fake_shop_with_buckets
 from proof.support.samples import SAMPLES
@@ -100,3 +101,38 @@ def test_only_a_terminal_shows_a_bar_and_only_for_slow_work() -> None:
         clock.sleep(seconds)
         bar.update_on_terminal(0.5, "5 of 10 objects")
         assert ("archive [############............]  50%  5 of 10 objects" in out.getvalue()) == is_shown
+
+
+def test_the_bar_estimates_the_rest_by_the_speed_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    out, clock = Terminal(), ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
+    bar = ProgressBar("drift", out, clock)
+    bar.update(0.6, "60 read")  # a stopped run has read them
+    clock.sleep(10)
+    bar.update(0.8, "80 read")
+    assert out.getvalue().split("\r")[1].rstrip().endswith("60 read"), "it is too early for an estimate"
+    assert out.getvalue().rstrip().endswith("80 read, about 10 s left")
+
+
+def test_only_a_terminal_shows_what_a_command_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.scan.progress.QUICK_SECONDS", 0)
+    file, terminal = io.StringIO(), WrittenTerminal()
+    with show_waiting("Synthesizing", file):
+        pass
+    assert file.getvalue() == ""
+    with show_waiting("Synthesizing", terminal):
+        assert terminal.written.wait(60)
+    assert "Synthesizing" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+class WrittenTerminal(Terminal):
+    """A terminal that sets the event `written` at the first text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.written.set()
+        return super().write(text)
