@@ -21,6 +21,7 @@ from ops.commands import (
     archive_query,
     canary_setup,
     capacity,
+    completion,
     drift,
     failures,
     first_deploy,
@@ -69,6 +70,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (smoke, "smoke --stack orderstream-dev"),
         (canary_setup, "canary-setup --stack orderstream-prod"),
     ),
+    "Set up the terminal": ((completion, "completion bash"),),
 }
 """The commands by purpose, each with an example of its arguments."""
 
@@ -99,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Operator tools for the local shop. With --stack NAME, they work on a deployed stack.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(find_local_target=find_local_target)
+    parser.set_defaults(find_local_target=find_local_target, main_parser=parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
     text: list[str] = []
     for title, tools in COMMAND_GROUPS.items():
