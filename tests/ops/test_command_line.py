@@ -8,11 +8,7 @@ import pytest
 from ops.__main__ import main
 from ops.commands.health import CheckResult
 from ops.terminal_text import align_columns, colored, suggest
-
-
-class FakeTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.ops.test_sweep import Terminal
 
 
 @pytest.mark.parametrize(
@@ -23,14 +19,14 @@ def test_colours_need_a_terminal_and_no_color_switches_them_off(
 ) -> None:
     monkeypatch.setenv("TERM", terminal)
     monkeypatch.setenv("NO_COLOR", no_color)
-    assert ("\x1b" in colored("text", "red", FakeTerminal())) is is_colored
+    assert ("\x1b" in colored("text", "red", Terminal())) is is_colored
     assert colored("text", "red", io.StringIO()) == "text"
 
 
 def test_colours_do_not_shift_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    with redirect_stdout(FakeTerminal()):
+    with redirect_stdout(Terminal()):
         head, row = align_columns(("name", "value"), [("longer name", "1")])
         line = str(CheckResult("drift", "none"))
     assert head == "\x1b[2m  name         value\x1b[0m"
