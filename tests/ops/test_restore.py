@@ -584,7 +584,7 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     assert "PaymentEventKept" in names
     assert kinds(harness, order_id)["KeptEvent"] == 1
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
-    main(["order", order_id])
+    main(["order", order_id, "--all"])
     told = capsys.readouterr().out
     assert "KeptEvent (1)" in told
     assert "dp_1" in told
