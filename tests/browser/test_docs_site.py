@@ -37,7 +37,7 @@ QUESTIONS = {
     "quotas": "quotas",
     "dead letter": "runbooks/dead-letters-not-empty",
     "rotate secret": "runbooks/rotate-secrets",
-    "run on a laptop": "local",
+    "laptop": "local",
 }
 """What a reader types, and the page that answers it."""
 
