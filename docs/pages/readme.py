@@ -39,7 +39,10 @@ def _render_numbers() -> str:
                 f"**{len(PATTERNS)}**",
                 f"[access patterns](docs/access-patterns.md) of {len(ROWS)} item types, with equal units at any size",
             ),
-            (f"**{rate}**", "orders a second in prod with AWS's default quotas, by [a model](docs/scale.md)"),
+            (
+                f"**{rate}**",
+                "orders a second in prod, by [a model](docs/scale.md); mails have lower quotas at first",
+            ),
             (f"**{million:,.0f} USD**", "for a million orders, without users and mails ([the bill](docs/cost.md))"),
             (f"**{months[0]} to {months[1]} USD**", "a month for prod with no orders, and with 1,000 a day"),
             (f"**{len(seeds):,}**", "runs of the real Lambdas with injected faults ([the proof](proof/README.md))"),
