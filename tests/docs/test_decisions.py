@@ -20,7 +20,8 @@ ENTRY = re.compile(r"^    - \[(\d+)\]\(([\w-]+\.md)#d(\d+)\): (.+)$", re.MULTILI
 MAX_LINES = 14
 WITH_A_LONG_TABLE = {69}
 WITH_POINTERS = (".py", ".md", ".js", ".css", ".html", ".yml", ".toml", ".txt", "Makefile")
-LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", ".hypothesis", "cdk.out"}
+LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", ".hypothesis", "cdk.out", "mkdocs.yml"}
+"""mkdocs.yml lists whole chapters, without their sections."""
 NAMED = re.compile(r"\bdecisions?[ \n]+(?:# ?)?(\d+)\b", re.IGNORECASE)
 PATH = re.compile(r"\bdecisions/(\d{4}|(?!README)[\w-]+\.md)(?:#(\w+))?")
 LINK = re.compile(r"\[(?:[Dd]ecision\s)?(\d+)\]\((?:[\w./-]*/)?([\w-]+\.md)?#d(\d+)\)")
