@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -25,7 +26,8 @@ from ops.api_client import ApiClient
 from ops.targets import ConsumerLag
 
 PROJECT = Path(__file__).parents[2]
-STATE_FOLDER = PROJECT / ".local"
+STATE_FOLDER = Path(os.environ.get("ORDERSTREAM_STATE") or PROJECT / ".local").absolute()
+"""The folder of the shop's data. Another one is another shop: the tutorial has its own."""
 STACK_NAME = "orderstream-dev"
 READY_FILE = "ready.json"
 TOKEN_CACHE_SECONDS = 1800

@@ -1,11 +1,13 @@
 """Type each command of the tutorial and of the how-tos into a running shop, and compare each output with its page."""
 
+import os
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count, groupby
 from subprocess import PIPE, STDOUT, Popen
 from textwrap import dedent
 from threading import Timer
@@ -45,64 +47,59 @@ ANY = {
     "pi": "pi_[0-9a-f]{32}",
 }
 """The pattern of each placeholder whose value may differ at each place."""
-RUN_OPS = """
-import sys
-from pathlib import Path
-from local.laptop import shop_client
-shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
-from ops.__main__ import main
-main()
-"""
-"""Selects the state folder without `--state`. With this option, the printed commands would differ from the page's."""
-END = "--- end of the output ---"
+TUTORIAL_STATE = "ORDERSTREAM_STATE=build/tutorial"
+"""Selects the folder of the state on the page. The tests select the folder of their shop."""
+END = "---end-of-the-output---"
 PATIENCE_SECONDS = 300
-"""A command of the page is killed after this time."""
+"""The commands of a block are killed after this time."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the page with the output that the page shows. `step`: the heading above it."""
+    """A command of the page with the output that the page shows. `step`: the heading above it. `block`: its number."""
 
     step: str
+    block: int
     text: str
     output: str
 
 
 def read_commands(page: str) -> Iterator[Command]:
+    numbers = count()
     for section in re.split(r"^##? (?:\d\. )?", page, flags=re.MULTILINE)[1:]:
         for indented in re.findall(r"^ *```console\n(.*?)^ *```", section, re.DOTALL | re.MULTILINE):
-            block = dedent(indented)
+            block, number = dedent(indented), next(numbers)
             for typed in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, output = re.fullmatch(r"(.*\n(?:> .*\n)*)((?:.*\n)*)", typed).groups()  # type: ignore[union-attr]
-                yield Command(section.partition("\n")[0], command.replace("\n> ", "\n").rstrip(), output)
+                yield Command(section.partition("\n")[0], number, command.replace("\n> ", "\n").rstrip(), output)
 
 
 COMMANDS = [*read_commands(PAGE)]
 
 
 class Terminal:
-    """A shell in the project's folder, in which `python -m local` and `python -m ops` use this shop."""
+    """An interactive shell on a terminal, in the project's folder, whose commands use this shop."""
 
     def __init__(self, laptop: LaptopShop) -> None:
+        variables = {"TERM": "dumb", "COLUMNS": "200"}
+        no_prompt = {"PS1": "", "PS2": "", "VIRTUAL_ENV_DISABLE_PROMPT": "1"}
         self._shell = Popen(
-            ["bash", "--norc"], cwd=PROJECT, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True, encoding="utf-8"
-        )
+            [sys.executable, "-c", "import pty; pty.spawn(['bash', '--norc', '--noediting', '-i'])"],
+            cwd=PROJECT, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True, encoding="utf-8",
+            env={**os.environ, **variables, **no_prompt},
+        )  # fmt: skip
+        self._state = f"ORDERSTREAM_STATE={shlex.quote(str(laptop.state))}"
         self._ports = {"4566": laptop.ports["--port"], "4567": laptop.ports["--provider-port"]}
-        self.type(f"""python() {{
-            case "$1 $2" in
-                "-m ops") shift 2; {sys.executable} -c {shlex.quote(RUN_OPS)} {laptop.state} "$@";;
-                "-m local") shift 2; {sys.executable} -m local --state {laptop.state} "$@";;
-                *) {sys.executable} "$@";;
-            esac
-        }}""")
+        self.paste("stty -echo")
 
-    def type(self, command: str) -> str:
-        """Run a command to its end and return what it prints."""
+    def paste(self, commands: str) -> str:
+        """Paste the commands of a block at once, as the site's copy button copies them. Return what they print."""
         for port, own in self._ports.items():
-            command = command.replace(f":{port}", f":{own}")
+            commands = commands.replace(f":{port}", f":{own}")
+        commands = commands.replace(TUTORIAL_STATE, self._state)
         assert self._shell.stdin
         assert self._shell.stdout
-        self._shell.stdin.write(f"{command}\necho '{END}'\n")
+        self._shell.stdin.write(f"{commands}\necho {END}\n")
         self._shell.stdin.flush()
         watch = Timer(PATIENCE_SECONDS, self._shell.kill)
         watch.start()
@@ -110,11 +107,11 @@ class Terminal:
         try:
             for line in self._shell.stdout:
                 if line == f"{END}\n":
-                    return "".join(lines)
+                    return "".join(lines).replace("\n\x1b[K", "")  # a progress line that was erased again
                 lines.append(line)
         finally:
             watch.cancel()
-        raise AssertionError(f"the shell ended at: {command}\n{''.join(lines)}")
+        raise AssertionError(f"the shell ended at: {commands}\n{''.join(lines)}")
 
     def close(self) -> None:
         with suppress(BrokenPipeError):
@@ -154,6 +151,7 @@ def test_the_tutorial_has_eight_steps_and_each_shows_an_output() -> None:
     assert list(dict.fromkeys(shown)) == ["Before you begin", *STEPS]
     assert len(COMMANDS) > 25
     assert len(shown) > 20
+    assert PAGE.count("\nOn the page: ") == len(STEPS)
     assert set(HOW_TOS) == {"order-without-mail", "restore-one-order", "storefront-checkout"}
 
 
@@ -189,26 +187,29 @@ def test_a_placeholder_keeps_its_value() -> None:
 @pytest.mark.laptop
 @pytest.mark.usefixtures("loopback_only")
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
-    assert set(type_commands(own_laptop, COMMANDS)) == set(ALWAYS_THE_SAME)
+    assert set(paste_commands(own_laptop, COMMANDS)) == set(ALWAYS_THE_SAME)
 
 
 @pytest.mark.laptop
 @pytest.mark.usefixtures("loopback_only")
 def test_each_command_of_the_how_tos_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
     prepare = [command for command in COMMANDS if command.step == "Before you begin"][:-1]
-    assert len(prepare) == 3, "activate, the addresses, and `as`"
+    assert len(prepare) == 4, "activate, the state, the addresses, and `as`"
     for page in HOW_TOS.values():
-        type_commands(own_laptop, [*prepare, *read_commands(page)])
+        paste_commands(own_laptop, [*prepare, *read_commands(page)])
 
 
-def type_commands(laptop: LaptopShop, commands: Sequence[Command]) -> dict[str, str]:
-    """Type the commands into a new shell, and compare their outputs. Return the values of the placeholders."""
+def paste_commands(laptop: LaptopShop, commands: Sequence[Command]) -> dict[str, str]:
+    """Paste each block into a new shell, and compare its output. Return the values of the placeholders."""
     terminal = Terminal(laptop)
     known: dict[str, str] = {}
     try:
-        for command in commands:
-            printed = terminal.type(command.text)
-            assert matches(command.output, printed, known), f"{command.step}: $ {command.text}\n{printed}"
+        for _, group in groupby(commands, lambda command: command.block):
+            block = [*group]
+            pasted = "\n".join(command.text for command in block)
+            printed = terminal.paste(pasted)
+            shown = "".join(command.output for command in block)
+            assert matches(shown, printed, known), f"{block[0].step}: $ {pasted}\n{printed}"
     finally:
         terminal.close()
     return known
