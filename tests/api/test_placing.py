@@ -43,6 +43,12 @@ def test_money_is_never_a_float_or_a_text(api: ApiHarness, price: Any) -> None:
     assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines.0.price"]
 
 
+def test_two_lines_of_one_product_are_rejected(api: ApiHarness) -> None:
+    body = order_body()
+    body["lines"] *= 2
+    assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines"]
+
+
 def test_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarness) -> None:
     first, second = api.place_order("key-1"), api.place_order("key-1")
     assert (first.status, second.status) == (201, 200)
