@@ -11,18 +11,23 @@ from functions.model import metrics
 from functions.model.metrics import MetricDefinition
 from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MINUTES
 
-AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "backlog metrics"]
+AlarmTarget = Literal[
+    "queue", "dead letters", "reader", "reader's mapping", "api", "api's function", "schedule", "hourly schedule"
+]
 """The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind.
 
-"reader": a Lambda that reads the table's stream. "backlog metrics": the Lambda that measures backlogs.
+"reader": a Lambda that reads the table's stream. "schedule": a Lambda that runs every few minutes. "hourly schedule": a
+Lambda that runs every hour.
 """
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
     "reader": "FunctionName",
+    "reader's mapping": "EventSourceMappingUUID",
     "api": "ApiId",
     "api's function": "FunctionName",
-    "backlog metrics": "FunctionName",
+    "schedule": "FunctionName",
+    "hourly schedule": "FunctionName",
 }
 BOUNCE_RATE, COMPLAINT_RATE = "AWS/SES Reputation.BounceRate", "AWS/SES Reputation.ComplaintRate"
 """SES's metrics: the share (0 to 1) of the account's mails that bounced, and the share that were reported as spam.
@@ -31,7 +36,7 @@ They are for the whole account, so they have no dimensions. SES writes these met
 https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.html
 """
 AWS_GAUGES = frozenset({BOUNCE_RATE, COMPLAINT_RATE})
-Statistic = Literal["Maximum", "Minimum", "Sum", "p99"]
+Statistic = Literal["Maximum", "Minimum", "Sum", "SampleCount", "p99"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"import", "product_alert"})
 """The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
@@ -289,15 +294,38 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         above=0,
         runbook="archive-mismatch",
     ),
+    # A mapping that reads the stream writes this metric each minute, with the value 0 if there are no records. It counts
+    # the records before the filter. https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     AlarmDefinition(
-        name="backlog-monitor-silent",
-        description="The backlog monitor does not run. The alarms on its metrics do not change",
+        name="stream-reader-silent",
+        description="A mapping does not read the stream. After 24 hours, the records that it has not read expire",
+        metric="AWS/Lambda PolledEventCount",
+        statistic="SampleCount",
+        below=1,
+        minutes=15,
+        runbook="stream-lag",
+        for_each="reader's mapping",
+    ),
+    AlarmDefinition(
+        name="schedule-silent",
+        description="A scheduled function does not run. Its work waits, and alarms on its metrics do not change",
         metric="AWS/Lambda Invocations",
         statistic="Sum",
         below=1,
         minutes=15,
-        runbook="backlog-monitor-silent",
-        for_each="backlog metrics",
+        runbook="schedule-silent",
+        for_each="schedule",
+        excluded=frozenset({"canary"}),
+    ),
+    AlarmDefinition(
+        name="erasure-silent",
+        description="The erasure job did not run for two hours. Personal data must be erased within a legal time limit",
+        metric="AWS/Lambda Invocations",
+        statistic="Sum",
+        below=1,
+        minutes=120,
+        runbook="schedule-silent",
+        for_each="hourly schedule",
     ),
     # AWS reviews an account at a bounce rate of 5 % or a complaint rate of 0.1 %, and may pause its mails at 10 % or
     # 0.5 %: https://docs.aws.amazon.com/ses/latest/dg/reputationdashboardmessages.html

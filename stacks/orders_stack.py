@@ -247,6 +247,7 @@ class OrdersStack(Stack):
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
         made = StreamMapping(reader, "Stream", stage=self.stage, function=reader, **settings)
         self.monitored["reader"][reader.lambda_name] = reader.name
+        self.monitored["reader's mapping"][reader.lambda_name] = made.mapping_id
         self.runbook_resources.mappings[reader.lambda_name] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
@@ -428,7 +429,6 @@ class OrdersStack(Stack):
         )
         backlog_metrics.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         backlog_metrics.grant("s3:ListBucket", on=self.failures.arn)
-        self.monitored["backlog metrics"][backlog_metrics.lambda_name] = backlog_metrics.name
         self.schedule_function(backlog_metrics, every_minutes=5)
         return order_deadlines, erasure, backlog_metrics
 
@@ -467,6 +467,7 @@ class OrdersStack(Stack):
         schedule = Schedule(
             function, "Schedule", stage=self.stage, function=function, minutes=every_minutes, groups=groups
         )
+        self.monitored["hourly schedule" if every_minutes == 60 else "schedule"][function.lambda_name] = function.name
         self.monitored["dead letters"][function.lambda_name] = schedule.dead_letter_queue.queue_name
         self.runbook_resources.rules[function.lambda_name] = schedule.rule
         self.runbook_resources.failed_run_queues[function.lambda_name] = schedule.dead_letter_queue

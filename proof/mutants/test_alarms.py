@@ -33,7 +33,9 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "GreaterThanThreshold": operator.gt,
     "LessThanThreshold": operator.lt,
 }
-STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "Maximum": max, "Minimum": min, "Sum": sum, "SampleCount": len,
+}  # fmt: skip
 AWS_METRICS: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
     "lag-5-minutes": ("AWS/SQS ApproximateAgeOfOldestMessage", [4 * MINUTE], [6 * MINUTE]),
     "lag-1-hour": ("AWS/SQS ApproximateAgeOfOldestMessage", [50 * MINUTE], [70 * MINUTE]),
@@ -42,7 +44,9 @@ AWS_METRICS: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
     "stream-lag-1-hour": ("AWS/Lambda IteratorAge", [50 * MINUTE * 1000], [70 * MINUTE * 1000]),
     "stream-lag-6-hours": ("AWS/Lambda IteratorAge", [5 * HOUR * 1000], [7 * HOUR * 1000]),
     "dead-letters-not-empty": ("AWS/SQS ApproximateNumberOfMessagesVisible", [0], [0, 1]),
-    "backlog-monitor-silent": ("AWS/Lambda Invocations", [1, 1, 1], [0]),
+    "stream-reader-silent": ("AWS/Lambda PolledEventCount", [0, 0], []),
+    "schedule-silent": ("AWS/Lambda Invocations", [1, 1, 1], [0]),
+    "erasure-silent": ("AWS/Lambda Invocations", [1, 1], [0]),
     "mails-bounce": ("AWS/SES Reputation.BounceRate", [0.02], [0.03]),
     "mails-reported-as-spam": ("AWS/SES Reputation.ComplaintRate", [0.0004], [0.0006]),
 }
@@ -262,6 +266,7 @@ def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_silence_and_mai
     assert seconds == dict.fromkeys(seconds, 300) | {
         "api-crashes": 60,
         "mails-deferred": 1800,
-        **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),
+        **{name: 900 for name in seconds if name in SLOW or name.startswith(("stream-reader-silent", "schedule-silent"))},
+        "erasure-silent": 7200,
         **dict.fromkeys(("mails-bounce", "mails-reported-as-spam"), 3600),
     }

@@ -28,6 +28,7 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "Maximum": max,
     "Minimum": min,
     "Sum": sum,
+    "SampleCount": len,
     "p99": lambda values: sorted(values)[-1 - len(values) // 100],
 }
 

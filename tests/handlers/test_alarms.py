@@ -157,7 +157,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
         "STACK": "orderstream-prod",
         "STAGE": "prod",
         "ORDER_DEADLINES_RULE": "order_deadlines",
-        "BACKLOG_METRICS_RULE": "backlog_metrics",
+        "SCHEDULE_RULE": "backlog_metrics",
         "TABLE": harness.shop.table.name,
         "API": "",
         "STAFF_TOKEN": STAFF_TOKEN,
@@ -447,11 +447,22 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     assert scene.waiting("order_deadlines-dead") == 0
 
 
-def unwatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The schedule of backlog_metrics was disabled. So no alarm on its gauges is raised or ends any more."""
+def not_reading(scene: Scene, alarm: AlarmDefinition) -> Incident:
+    """The mapping of copies_reader was disabled. It writes no age of a record, so no alarm on the lag is raised."""
+    scene.values[alarm.metric] = lambda: [0.0] if "MAPPING" not in scene.known or scene.reads else []  # type: ignore[index]
+    yield
+    scene.off("copies_reader")
+    scene.harness.place_order(mug=1)
+    yield
+    scene.harness.process_all()
+    assert [image for image in scene.harness.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
+
+
+def unscheduled(scene: Scene, alarm: AlarmDefinition) -> Incident:
+    """The schedule of a function was disabled. So no alarm on the gauges of backlog_metrics is raised or ends."""
 
     def invoked() -> Sequence[float]:
-        """Return one value for each run in 15 minutes."""
+        """Return one value for each run in the period of the alarm."""
         if not scene.runs("backlog_metrics"):
             return ()
         return [1.0 for _ in range(3) if measure_backlogs({}, None)]
@@ -575,7 +586,8 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "throttling": throttled,
     "overdue-orders": not_lapsing,
     "archive-mismatch": mismatching,
-    "backlog-monitor-silent": unwatched,
+    "stream-reader-silent": not_reading,
+    "schedule-silent": unscheduled,
     "mail-reputation": bouncing,
 }
 """The failures by runbook, or by alarm if several alarms with different failures share a runbook."""

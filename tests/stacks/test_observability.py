@@ -23,7 +23,9 @@ PLACES = {
     "reader": {"copies_reader", "event_publisher"},
     "api": {""},
     "api's function": {""},
-    "backlog metrics": {""},
+    "reader's mapping": {"copies_reader", "event_publisher"},
+    "schedule": {"order_deadlines", "backlog_metrics"},
+    "hourly schedule": {""},
 }
 
 
@@ -87,7 +89,9 @@ LIMITS = {
     "over-refunded": OFTEN.format(0), "api-busy": OFTEN.format(20), "throttling": OFTEN.format(20),
     "api-5xx": "Sum > 2 for 1 x 5 minutes, notBreaching, of ApiId",
     "api-crashes": "Sum > 2 for 1 x 1 minutes, notBreaching, of FunctionName",
-    "backlog-monitor-silent": "Sum < 1 for 1 x 15 minutes, breaching, of FunctionName",
+    "stream-reader-silent": "SampleCount < 1 for 1 x 15 minutes, breaching, of EventSourceMappingUUID",
+    "schedule-silent": "Sum < 1 for 1 x 15 minutes, breaching, of FunctionName",
+    "erasure-silent": "Sum < 1 for 1 x 120 minutes, breaching, of FunctionName",
     "mails-bounce": "Maximum > 0.025 for 1 x 60 minutes, ignore, of",
     "mails-reported-as-spam": "Maximum > 0.0005 for 1 x 60 minutes, ignore, of",
 }  # fmt: skip
