@@ -83,14 +83,18 @@ class Scene:
         return [self.harness.now().timestamp() - message.sent_timestamp / 1000 for message in untouched]  # type: ignore[operator]
 
     def off(self, function: str) -> None:
-        """Disable the event source mapping of a function. The mapping's source is a queue instead of the stream."""
+        """Disable the event source mapping of a function."""
+        self.create_mapping(function, enabled=False)
+
+    def create_mapping(self, function: str, *, enabled: bool = True) -> None:
+        """Create the event source mapping of a function. The mapping's source is a queue instead of the stream."""
         client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
         if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
             role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
             code = {"ZipFile": NO_CODE}
             client.create_function(FunctionName=function, Runtime="python3.13", Role=role, Handler="a.b", Code=code)
         made = client.create_event_source_mapping(
-            FunctionName=function, EventSourceArn=_arn(source["QueueUrl"]), Enabled=False
+            FunctionName=function, EventSourceArn=_arn(source["QueueUrl"]), Enabled=enabled
         )
         self.known["MAPPING"] = made["UUID"]
 
@@ -243,6 +247,7 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
         return [1000 * seconds for seconds in behind]
 
     scene.values[alarm.metric] = delivered  # type: ignore[index]
+    scene.create_mapping("copies_reader")
     yield
     harness.place_order("given up", mug=1)
     given_up(harness.new_records())
