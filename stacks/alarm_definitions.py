@@ -115,6 +115,8 @@ class AlarmDefinition:
         return f"{RUNBOOKS}/{self.runbook}.md"
 
 
+TEST_ALARM = "over-refunded"
+"""The alarm that a test of the notifications raises by hand. CloudWatch ends it at its next evaluation."""
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
 """The names and seconds of the lags (processing delays) at which an alarm is raised.
 
@@ -294,7 +296,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         above=0,
         runbook="archive-mismatch",
     ),
-    # A mapping that reads the stream writes this metric each minute, with the value 0 if there are no records. It counts
+    # A mapping that reads the stream writes this metric, with the value 0 if there are no records. It counts
     # the records before the filter. https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     AlarmDefinition(
         name="stream-reader-silent",

@@ -6,12 +6,13 @@ No other role may scan the table.
 from collections.abc import Sequence
 from functools import partial
 
-from aws_cdk import Duration, Stack
+from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.alarm_definitions import TEST_ALARM
 from stacks.analytics import Analytics
 from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import ShopEventBus
@@ -125,6 +126,11 @@ class OperatorRole(Construct):
         # stays as a noncurrent version for 30 days. Only the erasure job may delete this version earlier.
         grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One object for each order.")
         grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
+        tested = f"{Stack.of(self).stack_name}-{TEST_ALARM}"
+        alarm = Stack.of(self).format_arn(
+            service="cloudwatch", resource="alarm", resource_name=tested, arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        grant("cloudwatch:SetAlarmState", "cloudwatch:DescribeAlarmHistory", on=alarm)
 
     def allow_queries(self, analytics: Analytics, archive_bucket: ArchiveBucket) -> None:
         """Allow operators to query the archive with Athena, which reads and writes S3 with the operators' permissions.

@@ -266,7 +266,11 @@ def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_silence_and_mai
     assert seconds == dict.fromkeys(seconds, 300) | {
         "api-crashes": 60,
         "mails-deferred": 1800,
-        **{name: 900 for name in seconds if name in SLOW or name.startswith(("stream-reader-silent", "schedule-silent"))},
+        **{
+            name: 900
+            for name in seconds
+            if name in SLOW or name.startswith(("stream-reader-silent", "schedule-silent"))
+        },
         "erasure-silent": 7200,
         **dict.fromkeys(("mails-bounce", "mails-reported-as-spam"), 3600),
     }

@@ -14,6 +14,7 @@ from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL
+from tests.stacks.test_permissions import operators_may
 from tools.declarations import declared_at
 
 PLACES = {
@@ -194,6 +195,12 @@ def test_alarm_messages_are_encrypted_and_come_only_from_the_alarms_of_this_stac
         assert json.dumps(statement["Condition"]["ArnLike"]).count(":alarm:orderstream-dev-*") == 1
     services = {str(it["Principal"]) for it in policy["PolicyDocument"]["Statement"] if it["Effect"] == "Allow"}
     assert services == {"{'Service': 'cloudwatch.amazonaws.com'}"}
+
+
+def test_operators_may_raise_one_alarm_to_test_its_receivers(dev: SynthesizedTemplate) -> None:
+    for action in ("cloudwatch:SetAlarmState", "cloudwatch:DescribeAlarmHistory"):
+        arn = str(operators_may(dev)[action])
+        assert arn.count("arn:") == arn.count(":alarm:orderstream-dev-over-refunded") == 1
 
 
 def test_alarms_are_mailed_to_the_address_of_the_stage_if_it_has_one(
