@@ -14,14 +14,17 @@ from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 from stacks.table import OrdersTable
 
-SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
+SERVICE_POLICIES = (
+    "service-role/AWSBackupServiceRolePolicyForBackup",
+    "service-role/AWSBackupServiceRolePolicyForRestores",
+)
 
 
 class Backups(Construct):
     """The backup plan and its vault.
 
     `vault_name`: the vault that holds the backups. If the stage is protected, the vault and the backups stay when the
-    stack is deleted.
+    stack is deleted. `role_arn`: the role that AWS Backup uses for backups and restores.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:
@@ -45,9 +48,9 @@ class Backups(Construct):
                         copy_actions=self._copy_actions(stage, days),
                     )
                 )
-        managed = iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_ROLE)
+        managed = [iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in SERVICE_POLICIES]
         principal = iam.ServicePrincipal("backup.amazonaws.com")
-        role = iam.Role(self, "Role", assumed_by=principal, managed_policies=[managed])
+        role = iam.Role(self, "Role", assumed_by=principal, managed_policies=managed)
         plan.add_selection(
             "Table",
             resources=[backup.BackupResource.from_arn(table.arn)],
@@ -55,12 +58,14 @@ class Backups(Construct):
             disable_default_backup_policy=True,
         )
         self.vault_name: str = vault.backup_vault_name
+        self.role_arn: str = role.role_arn
         acknowledge(
             role,
             {
-                f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{SERVICE_ROLE}]": (
+                f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{name}]": (
                     "AWS maintains the permissions that AWS Backup needs. Only AWS Backup can assume this role."
                 )
+                for name in SERVICE_POLICIES
             },
         )
 

@@ -82,7 +82,11 @@ class OrdersStack(Stack):
         self.bus = ShopEventBus(self, "Bus", stage=stage)
         if stage.daily_backup_days or stage.monthly_backup_days:
             backups = Backups(self, "Backups", stage=stage, table=self.table, key=self.key)
-            self.add_outputs(BackupVault=backups.vault_name)
+            self.add_outputs(
+                BackupVault=backups.vault_name,
+                BackupRole=backups.role_arn,
+                ArchiveCopyBucket=self.archive_bucket.copy_name,
+            )
 
         self.table_environment: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.mail = ShopMail(self, "Mail", stage=stage)

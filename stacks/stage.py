@@ -313,7 +313,8 @@ class Stage:
     daily_backup_days: int = setting(0, between(0, 365), group="Backups")
     """How many days AWS Backup keeps the daily backups, and the backups of the first day of a month. 0 means no such
     backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy, and costs two fifths of the
-    table's storage (`make cost`). A backup keeps erased personal data until it expires."""
+    table's storage (`make cost`). A backup keeps erased personal data until it expires. With backups,
+    S3 also copies each archived order to a second bucket."""
     monthly_backup_days: int = setting(0, between(0, 10 * 365))
     """See `daily_backup_days`."""
     backup_copy_vault: str = setting(

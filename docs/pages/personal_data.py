@@ -63,7 +63,8 @@ when its order is archived, and an export includes it.
   ([why](decisions/mails.md#d84)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
 - The table's stream keeps the images of changed items for 24 hours. Point-in-time recovery keeps old data for 35 days.
-  In prod, backups keep it for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore,
+  In prod, backups keep it for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)), and the copy of the
+  archive for 30 days ([why](decisions/end-of-life.md#d103)). After a restore,
   staff erase again the customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
 - Events, queues, logs, keys and metrics have no personal attributes. The user pool has the user's sign-in: after the
   event `CustomerErased`, the operator of the pool deletes the user.

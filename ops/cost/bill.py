@@ -223,8 +223,14 @@ def alarm_lines(month: Month, alarms: Resources) -> Lines:
     yield BillLine("CloudWatch", "metrics of alarms", metrics, month.price("alarm_month"))
 
 
-def bucket_lines(month: Month, _: Resources) -> Lines:
-    yield BillLine("S3", "objects written", month.life("objects"), month.price("object_put_thousand") / 1000)
+def bucket_lines(month: Month, buckets: Resources) -> Lines:
+    written = month.life("objects") + month.orders * _archive_copies(buckets)
+    yield BillLine("S3", "objects written", written, month.price("object_put_thousand") / 1000)
+
+
+def _archive_copies(buckets: Resources) -> int:
+    """Return how many copies S3 makes of each archived order."""
+    return sum("ReplicationConfiguration" in one for one in buckets.values())
 
 
 def user_lines(month: Month, pools: Resources) -> Lines:
@@ -352,7 +358,8 @@ def yearly_growth(month: Month) -> list[BillLine]:
     prices, orders = month.prices["table_classes"][month.stage.table_class], month.orders * 12
     kept = [one.kept for one in usage.ORDER_STORAGE.values()]
     table, indexes = (orders * sum(sizes) / GIGABYTE for sizes in zip(*kept, strict=True))
-    objects = orders * usage.ARCHIVED_BYTES / GIGABYTE
+    copies = _archive_copies(month.resources["AWS::S3::Bucket"])
+    objects = orders * usage.ARCHIVED_BYTES * (1 + copies) / GIGABYTE
     return [
         BillLine("DynamoDB", "GB in the table", table, prices["gigabyte_month"]),
         BillLine("DynamoDB", "GB in the indexes", indexes, prices["gigabyte_month"]),

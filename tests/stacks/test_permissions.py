@@ -319,7 +319,9 @@ def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, p
     there = set(like_dev.replace("shop.test", "shop.example").splitlines())
     here = set(written.splitlines())
     more, less = ({line.split("**")[1] for line in lines} for lines in (there - here, here - there))
-    assert more == {"ApiRelease", "ApiReleaseAlias", "Backups"}, "all stages have the same permissions, except these"
+    assert more == {"ApiRelease", "ApiReleaseAlias", "ArchivedCopy", "Backups"}, (
+        "all stages have the same permissions, except these"
+    )
     assert less == {"Api"}, "prod calls the alias of the API instead"
 
 

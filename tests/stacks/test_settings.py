@@ -237,9 +237,32 @@ def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
     (table,), (key,) = prod.resources(TABLE), prod.resources("AWS::KMS::Key")
     chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]
     assert chosen["Resources"] == [{"Fn::GetAtt": [table, "Arn"]}]
+    (role,) = (it for id, it in prod.properties("AWS::IAM::Role").items() if id.startswith("BackupsRole"))
+    policies = [str(one).rpartition("/")[2].rstrip("]}'") for one in role["ManagedPolicyArns"]]
+    assert policies == ["AWSBackupServiceRolePolicyForBackup", "AWSBackupServiceRolePolicyForRestores"]
     (vault,) = prod.resources("AWS::Backup::BackupVault").values()
     assert vault["DeletionPolicy"] == "RetainExceptOnCreate"
     assert vault["Properties"]["EncryptionKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
+
+
+def test_s3_copies_archived_orders_but_not_their_deletions_if_there_are_backups(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    assert not [id for id, it in dev.properties("AWS::S3::Bucket").items() if "ReplicationConfiguration" in it]
+    buckets = prod.properties("AWS::S3::Bucket")
+    (copy,) = (id for id in buckets if id.startswith("ArchivedCopy"))
+    ((id, replication),) = (
+        (id, it["ReplicationConfiguration"]) for id, it in buckets.items() if "ReplicationConfiguration" in it
+    )
+    assert id.startswith("ArchivedBucket")
+    (rule,) = replication["Rules"]
+    assert (rule["Status"], rule["Filter"], rule["DeleteMarkerReplication"]) == (
+        "Enabled", {"Prefix": "orders/"}, {"Status": "Disabled"},
+    )  # fmt: skip
+    assert rule["Destination"]["Bucket"] == {"Fn::GetAtt": [copy, "Arn"]}
+    assert buckets[copy]["VersioningConfiguration"] == buckets[id]["VersioningConfiguration"] == {"Status": "Enabled"}
+    kept = [it["LifecycleConfiguration"]["Rules"] for it in (buckets[copy], buckets[id])]
+    assert kept[0] == kept[1], "the copy keeps an erased name for 30 days"
 
 
 def test_a_locked_vault_keeps_each_backup_for_some_days(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
@@ -433,7 +456,7 @@ def test_the_archive_has_tables_for_sql_only_if_the_stage_wants_it(
 
 
 def test_the_days_of_the_archive_are_projected_from_its_keys(other: SynthesizedTemplate) -> None:
-    (bucket,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("Archived")]
+    (bucket,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("ArchivedBucket")]
     for table in other.properties("AWS::Glue::Table").values():
         read = table["TableInput"]
         assert read["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
@@ -632,7 +655,12 @@ def test_a_role_of_a_service_can_be_assumed_by_this_service_alone(
         for template in (other, paged)
         for id, role in template.properties("AWS::IAM::Role").items()
     }
-    for id, service in (("ApiReleaseRole", "codedeploy"), ("BackupsRole", "backup"), ("PageFilesRole", "lambda")):
+    for id, service in (
+        ("ApiReleaseRole", "codedeploy"),
+        ("BackupsRole", "backup"),
+        ("ArchivedCopyRole", "s3"),
+        ("PageFilesRole", "lambda"),
+    ):
         by_it = {"Principal": {"Service": f"{service}.amazonaws.com"}}
         assert trusts[id] == [{"Effect": "Allow", "Action": "sts:AssumeRole", **by_it}]
 
