@@ -43,6 +43,7 @@ from proof.account.probes import judge_probes
 from proof.conformance.probes import PROBES
 from proof.conformance.runners import aws
 from stacks import PROJECT, stage, synth_cache
+from stacks.alarm_definitions import TEST_ALARM
 
 RunCommand = Callable[[Sequence[str], Path], int]
 """A function that runs a command in a folder, and returns its exit code."""
@@ -245,6 +246,86 @@ def _empty_bucket(name: str) -> None:
         if marks:
             objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in marks]
             client.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
+
+
+# alarms ---------------------------------------------------------------------------------------------------------------
+def raise_alarm(target: DeployedTarget) -> Outcome:
+    """Raise an alarm by hand, and check in its history that CloudWatch published to the encrypted topic."""
+    cloudwatch, name, began = target.shop.client("cloudwatch"), f"{target.stack}-{TEST_ALARM}", datetime.now(UTC)
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test of the notifications")
+
+    def actions() -> list[str]:
+        found = cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="Action", StartDate=began)
+        return [one["HistorySummary"] for one in found["AlarmHistoryItems"]]
+
+    found = wait_until("the action of the alarm", actions, target.effect_seconds, 5)
+    if failed := [one for one in found if not one.startswith("Successfully executed action")]:
+        raise StepFailed("; ".join(failed))
+    return Outcome(OK, "CloudWatch published the alarm to the encrypted topic")
+
+
+# backups --------------------------------------------------------------------------------------------------------------
+def restore_backup(target: DeployedTarget) -> Outcome:
+    """Back up the table with AWS Backup, restore the backup into a new table, and check the key of this table."""
+    outputs, client = target.shop.outputs, target.shop.client("backup")
+    if "BackupVault" not in outputs:
+        raise NotPossible("the stage has no backups: set monthly_backup_days in its file")
+    dynamodb, role, key = target.shop.client("dynamodb"), outputs["BackupRole"], outputs["KeyArn"]
+    table = dynamodb.describe_table(TableName=outputs["TableName"])["Table"]["TableArn"]
+    job = client.start_backup_job(BackupVaultName=outputs["BackupVault"], ResourceArn=table, IamRoleArn=role)
+
+    def is_completed(found: Mapping[str, Any], state: str) -> bool:
+        if state in ("ABORTED", "EXPIRED", "FAILED", "PARTIAL"):
+            raise StepFailed(f"the job of AWS Backup is {state}: {found.get('StatusMessage')}")
+        return state == "COMPLETED"
+
+    def backed_up() -> str:
+        found = client.describe_backup_job(BackupJobId=job["BackupJobId"])
+        return str(found["RecoveryPointArn"]) if is_completed(found, found["State"]) else ""
+
+    point = wait_until("the backup", backed_up, RESTORE_SECONDS, 15)
+    try:
+        name = f"{target.stack}-restored-{uuid.uuid4().hex[:8]}"
+        metadata = {"targetTableName": name, "encryptionType": "KMS", "kmsMasterKeyArn": key}
+        restore = client.start_restore_job(RecoveryPointArn=point, IamRoleArn=role, Metadata=metadata)
+
+        def is_restored() -> bool:
+            found = client.describe_restore_job(RestoreJobId=restore["RestoreJobId"])
+            return is_completed(found, found["Status"])
+
+        wait_until("the table of the backup", is_restored, RESTORE_SECONDS, 15)
+        target.restored_tables.append(name)
+    finally:  # a vault with backups cannot be deleted
+        client.delete_recovery_point(BackupVaultName=outputs["BackupVault"], RecoveryPointArn=point)
+    used = dynamodb.describe_table(TableName=name)["Table"].get("SSEDescription", {}).get("KMSMasterKeyArn")
+    if used != key:
+        raise StepFailed(f"the restored table has the key {used}, not the key of the shop")
+    return Outcome(OK, "the table is restored from a backup, with the key of the shop")
+
+
+def restore_object(target: DeployedTarget) -> Outcome:
+    """Delete the object of an archived order, and restore it from the copy of the archive."""
+    outputs, s3 = target.shop.outputs, target.shop.client("s3")
+    if "ArchiveCopyBucket" not in outputs:
+        raise NotPossible("the stage has no copy of the archive: set monthly_backup_days in its file")
+    archive, copy = outputs["ArchiveBucket"], outputs["ArchiveCopyBucket"]
+    if not (found := s3.list_objects_v2(Bucket=archive, Prefix="orders/", MaxKeys=1).get("Contents")):
+        raise NotPossible("no order is archived: the step archive must run before")
+    key = found[0]["Key"]
+
+    def read(bucket: str) -> bytes:
+        return bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+    def copied() -> bool:
+        return bool(s3.list_objects_v2(Bucket=copy, Prefix=key).get("Contents"))
+
+    content = read(archive)
+    wait_until("the copy of the archived order", copied, RECOVERY_SECONDS, 15)
+    s3.delete_object(Bucket=archive, Key=key)
+    s3.copy_object(Bucket=archive, Key=key, CopySource={"Bucket": copy, "Key": key})
+    if read(archive) != content:
+        raise StepFailed(f"the copy of {key} has other content than the object")
+    return Outcome(OK, "a deleted object of the archive is restored from its copy")
 
 
 # restore --------------------------------------------------------------------------------------------------------------

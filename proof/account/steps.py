@@ -101,10 +101,28 @@ STEPS: Sequence[Step] = (
         laptop=shop_steps.archive,
     ),
     Step(
+        "archive copy",
+        "A deleted object of the archive is restored from its copy.",
+        aws=deployed.restore_object,
+        laptop=NotHere("the local S3 does not replicate"),
+    ),
+    Step(
+        "alarm",
+        "A raised alarm reaches its receivers through the encrypted topic.",
+        aws=deployed.raise_alarm,
+        laptop=NotHere("the local CloudWatch does not run the actions of alarms"),
+    ),
+    Step(
         "drift",
         "After all this, every copy and total agrees with its source.",
         aws=shop_steps.drift,
         laptop=shop_steps.drift,
+    ),
+    Step(
+        "backup",
+        "AWS Backup backs up the table, and restores it with the key of the shop.",
+        aws=deployed.restore_backup,
+        laptop=NotHere("the local AWS has no AWS Backup"),
     ),
     Step(
         "restore",

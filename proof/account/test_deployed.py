@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,6 +54,7 @@ def give_shop(target: DeployedTarget, monkeypatch: pytest.MonkeyPatch, **clients
     """Let the target find a stack with these clients, also after each deploy."""
     outputs = {
         "TableName": "orders", "KeyArn": "key", "FulfilmentMapping": "mapping-1", "CustomerErasureRule": "erasure",
+        "BackupVault": "vault", "BackupRole": "role", "ArchiveBucket": "archive", "ArchiveCopyBucket": "copy",
     }  # fmt: skip
     shop = ShopTarget(outputs, lambda service: clients[service], lambda kind: [])
     monkeypatch.setattr(targets, "resolve_target", lambda args: shop)
@@ -146,6 +147,70 @@ def test_the_end_empties_the_buckets_destroys_the_stack_and_deletes_restored_tab
         assert commands.ran == [f"{' '.join(deployed.CDK)} destroy --all --force --context stage=dev"]
         assert dynamodb.list_tables()["TableNames"] == []
         assert deployed.destroy(target) == Outcome(OK, "there was no stack to destroy")
+
+
+# alarms and backups ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("summary", "fails"),
+    [("Successfully executed action arn:aws:sns:topic", False), ("Failed to execute action arn:aws:sns:topic", True)],
+)
+def test_an_alarm_that_does_not_reach_its_topic_fails_the_step(
+    target: DeployedTarget, monkeypatch: pytest.MonkeyPatch, summary: str, fails: bool
+) -> None:
+    raised: list[str] = []
+    cloudwatch = SimpleNamespace(
+        set_alarm_state=lambda AlarmName, **_: raised.append(AlarmName),  # noqa: N803  boto3's name
+        describe_alarm_history=lambda **_: {"AlarmHistoryItems": [{"HistorySummary": summary}]},
+    )
+    give_shop(target, monkeypatch, cloudwatch=cloudwatch)
+    with pytest.raises(StepFailed, match="Failed to execute") if fails else nullcontext():
+        assert deployed.raise_alarm(target).status == OK
+    assert raised == ["orderstream-dev-over-refunded"]
+
+
+@pytest.mark.parametrize("used", ["key", "alias/aws/dynamodb"])
+def test_a_backup_is_restored_with_the_key_of_the_shop_and_deleted(
+    target: DeployedTarget, monkeypatch: pytest.MonkeyPatch, used: str
+) -> None:
+    called: list[tuple[str, dict[str, Any]]] = []
+    answers: dict[str, Any] = {
+        "start_backup_job": {"BackupJobId": "b1"},
+        "describe_backup_job": {"State": "COMPLETED", "RecoveryPointArn": "point"},
+        "start_restore_job": {"RestoreJobId": "r1"},
+        "describe_restore_job": {"Status": "COMPLETED"},
+    }
+
+    class Backup:
+        def __getattr__(self, operation: str) -> Callable[..., Any]:
+            def call(**asked: Any) -> Any:
+                called.append((operation, asked))
+                return answers.get(operation)
+
+            return call
+
+    table = {"Table": {"TableArn": "table", "SSEDescription": {"KMSMasterKeyArn": used}}}
+    give_shop(target, monkeypatch, backup=Backup(), dynamodb=SimpleNamespace(describe_table=lambda **_: table))
+    with pytest.raises(StepFailed, match="not the key of the shop") if used != "key" else nullcontext():
+        assert deployed.restore_backup(target).status == OK
+    asked = dict(called)
+    assert asked["start_restore_job"]["Metadata"]["kmsMasterKeyArn"] == "key"
+    assert asked["delete_recovery_point"]["RecoveryPointArn"] == "point", "a vault with backups cannot be deleted"
+    assert target.restored_tables == [asked["start_restore_job"]["Metadata"]["targetTableName"]]
+
+
+def test_a_deleted_object_of_the_archive_is_restored_from_its_copy(
+    target: DeployedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mock_aws():
+        s3 = boto3.client("s3")
+        for bucket in ("archive", "copy"):
+            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+            s3.put_object(Bucket=bucket, Key="orders/day=2026-11-21/o1/1.json", Body=b"{}")
+        give_shop(target, monkeypatch, s3=s3)
+        assert deployed.restore_object(target).status == OK
+        s3.put_object(Bucket="copy", Key="orders/day=2026-11-21/o1/1.json", Body=b"damaged")
+        with pytest.raises(StepFailed, match="has other content"):
+            deployed.restore_object(target)
 
 
 # the restore ----------------------------------------------------------------------------------------------------------
