@@ -42,7 +42,7 @@ SOURCES = {
 }
 """The source of each page that is no file of docs/: links lead to the source on GitHub, and to the page in the site."""
 ASSETS = {
-    "diagrams.js": DOCS / "assets" / "diagrams.js",
+    "site.js": DOCS / "assets" / "site.js",
     "site.css": DOCS / "assets" / "site.css",
     "mermaid.js": ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js",
 }

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Tab, layout_and_accessibility_problems
+from tests.browser.conftest import Tab, problems_at_every_width
 from tests.laptop.test_tutorial import COMMANDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
@@ -86,9 +86,7 @@ def test_the_diagrams_of_the_documentation_are_drawn(tab: Tab) -> None:
     expect(page.locator("div.diagram svg").first).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [360, 1440])
-@pytest.mark.parametrize("name", ["", "local/", "tutorial/", "how-to/storefront-checkout/"])
-def test_the_documentation_is_readable_and_accessible_at_every_width(tab: Tab, width: int, name: str) -> None:
-    tab.page.set_viewport_size({"width": width, "height": 900})
+@pytest.mark.parametrize("name", ["", "local/", "tutorial/", "states/", "how-to/storefront-checkout/"])
+def test_the_documentation_is_readable_and_accessible_at_every_width_in_light_and_dark(tab: Tab, name: str) -> None:
     tab.page.goto(f"{tab.url}/docs/{name}")
-    assert [one for one in layout_and_accessibility_problems(tab.page) if "px too wide" in one] == []
+    assert [*problems_at_every_width(tab.page)] == []
