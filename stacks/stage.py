@@ -195,8 +195,14 @@ class Stage:
         "it must be the ARN of a policy, such as arn:aws:iam::111122223333:policy/boundary",
     )
     """The ARN of an IAM policy that all roles of the stack get as their permissions boundary."""
-    deploy_from: str = setting("", r"(?a)[\w.-]+/[\w.-]+", "it must be a repository, such as owner/shop")
-    """The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty means no repository."""
+    deploy_from: str = setting(
+        "",
+        r"(?a)[\w.-]+/[\w.-]+|[\w.-]+@\d+/[\w.-]+@\d+",
+        "it must be a repository as GitHub's tokens name it, such as owner/shop or owner@123456/shop@456789",
+    )
+    """The GitHub repository whose jobs may deploy, as the subject of its tokens names it: owner/shop, or
+    owner@123456/shop@456789 for repositories made or renamed since July 2026 ([how to read
+    it](docs/ci.md#access-from-github-to-aws)). Empty means no repository."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
     account](#the-account)). Empty means the addresses of AWS."""

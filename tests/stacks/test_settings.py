@@ -42,7 +42,7 @@ SETTINGS: dict[str, object] = {
     "backup_lock_days": 14,
     "monthly_budget": 500,
     "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
-    "deploy_from": "owner/shop",
+    "deploy_from": "owner@123456/shop@456789",
     "domain": "shop.test",
     "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/front",
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
@@ -72,6 +72,7 @@ def others() -> dict[str, SynthesizedTemplate]:
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
         "page": synthesize("orderstream-dev", sign_in_prefix="my-shop", **VALIDATED),
+        "old repository": synthesize("orderstream-dev-deploy", deploy_from="owner/shop", **VALIDATED),
     }
 
 
@@ -365,15 +366,20 @@ def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, othe
 def test_only_jobs_of_the_stages_environment_in_its_repository_may_deploy(
     others: dict[str, SynthesizedTemplate],
 ) -> None:
+    for name, subject in (
+        ("deploy", "repo:owner@123456/shop@456789:environment:prod"),
+        ("old repository", "repo:owner/shop:environment:dev"),
+    ):
+        role = others[name].only_properties("AWS::IAM::Role")
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Action"] == "sts:AssumeRoleWithWebIdentity"
+        assert trust["Condition"] == {
+            "StringEquals": {
+                "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+                "token.actions.githubusercontent.com:sub": subject,
+            }
+        }, "exactly the form that GitHub's tokens have"
     role = others["deploy"].only_properties("AWS::IAM::Role")
-    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-    assert trust["Action"] == "sts:AssumeRoleWithWebIdentity"
-    assert trust["Condition"] == {
-        "StringEquals": {
-            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
-            "token.actions.githubusercontent.com:sub": "repo:owner/shop:environment:prod",
-        }
-    }
     assert role["PermissionsBoundary"] == SETTINGS["permissions_boundary"]
     allowed = others["deploy"].only_properties("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
     actions = [one["Action"] for one in allowed]
