@@ -2,11 +2,18 @@
 
 from ipaddress import ip_network
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import ArnFormat, CfnOutput, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
 from functions.model.public_routes import UNSUBSCRIBE_PATH
+from stacks.alarms import EMAIL_RETRY_REASON, aws_metric
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage, cost_tags
 
 REGION = "us-east-1"
@@ -15,19 +22,36 @@ MAX_REQUESTS_PER_ADDRESS = 2_000
 
 Above this limit the address gets 403 until it sends fewer requests.
 """
+BLOCKED_REQUESTS_OF_ALARM = 100
+"""An alarm is raised if a rule blocks more requests than this in five minutes."""
 WEBHOOK_PATH = "/payments/events"
+AUTHENTICATED_PATHS = (WEBHOOK_PATH, UNSUBSCRIBE_PATH)
+"""Public paths whose requests are signed or sealed. The firewall does not inspect them, so it loses none."""
 MANAGED_RULE_GROUPS = (
     "AWSManagedRulesAmazonIpReputationList",
     "AWSManagedRulesKnownBadInputsRuleSet",
     "AWSManagedRulesCommonRuleSet",
 )
-COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY", "NoUserAgent_HEADER")}
+COUNT_ONLY_RULES = {
+    "AWSManagedRulesCommonRuleSet": (
+        "SizeRestrictions_BODY",
+        "EC2MetaDataSSRF_BODY",
+        "GenericLFI_BODY",
+        "GenericRFI_BODY",
+        "CrossSiteScripting_BODY",
+        "NoUserAgent_HEADER",
+    ),
+    "AWSManagedRulesKnownBadInputsRuleSet": ("JavaDeserializationRCE_BODY", "Log4JRCE_BODY"),
+}
 """Firewall rules that only count requests and do not block them.
 
-The rule SizeRestrictions_BODY would block product imports, because their bodies are larger than 8 KB. The API checks
-the size of a body itself. NoUserAgent_HEADER could block mail providers that unsubscribe a customer, because they need
-not send the header User-Agent.
+The rules of bodies could block orders and product imports for their texts or their size: the API checks bodies itself.
+AWS advises to count first, too. Programs of partners, such as a warehouse, need not send the header User-Agent.
+https://docs.aws.amazon.com/waf/latest/developerguide/aws-managed-rule-groups-baseline.html
 """
+
+
+NO_KEY_REASON = "The alarms name only rules and numbers, and the shop's key is in another region."
 
 
 class FirewallStack(Stack):
@@ -55,15 +79,56 @@ class FirewallStack(Stack):
             statement=waf.CfnWebACL.StatementProperty(rate_based_statement=limit),
             visibility_config=_visibility("OneAddress"),
         )
+        name = f"orderstream-{stage.name}"
+        paths = waf.CfnWebACL.StatementProperty(
+            not_statement=waf.CfnWebACL.NotStatementProperty(statement=_any_of(_authenticated_paths()))
+        )
         acl = waf.CfnWebACL(
             self,
             "WebAcl",
+            name=name,
             scope="CLOUDFRONT",
             default_action=waf.CfnWebACL.DefaultActionProperty(allow={}),
-            rules=[one_address, *(_managed_rule(name, at) for at, name in enumerate(MANAGED_RULE_GROUPS, start=1))],
-            visibility_config=_visibility("All"),
+            rules=[one_address, *(_managed_rule(group, at, paths) for at, group in enumerate(MANAGED_RULE_GROUPS, 1))],
+            visibility_config=_visibility(name),
         )
+        self._add_alarms(stage, name)
         CfnOutput(self, "WebAclArn", value=acl.attr_arn)
+
+    def _add_alarms(self, stage: Stage, acl: str) -> None:
+        """Add an alarm for each rule that blocks many requests, and a topic: both must be in the firewall's region.
+
+        https://docs.aws.amazon.com/waf/latest/developerguide/waf-metrics.html
+        """
+        topic = sns.Topic(self, "Topic", enforce_ssl=True)
+        acknowledge(topic, dict.fromkeys(("AwsSolutions-SNS2", "Serverless-SNSEncryption"), NO_KEY_REASON))
+        alarms = self.format_arn(
+            service="cloudwatch", resource="alarm", resource_name=f"{self.stack_name}-*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )  # fmt: skip
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                conditions={"StringEquals": {"aws:SourceAccount": self.account}, "ArnLike": {"aws:SourceArn": alarms}},
+            )
+        )
+        if stage.alarm_address:
+            mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
+            acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
+        for rule in ("OneAddress", *MANAGED_RULE_GROUPS):
+            cloudwatch.Alarm(
+                self,
+                f"Blocked{rule}",
+                alarm_name=f"{self.stack_name}-blocked-{rule}",
+                alarm_description=f"{rule} blocks many requests. What to do: docs/settings.md#a-firewall",
+                metric=aws_metric("AWS/WAFV2 BlockedRequests", {"WebACL": acl, "Rule": rule}, "Sum", 5),
+                evaluation_periods=1,
+                threshold=BLOCKED_REQUESTS_OF_ALARM,
+                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            ).add_alarm_action(actions.SnsAction(topic))
 
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Return the statement that selects the requests counted per IP address.
@@ -73,17 +138,7 @@ class FirewallStack(Stack):
         `rate_limit_exempt_networks` are not counted either.
         """
         statement = waf.CfnWebACL.StatementProperty
-        spared = [
-            statement(
-                byte_match_statement=waf.CfnWebACL.ByteMatchStatementProperty(
-                    search_string=path,
-                    field_to_match=waf.CfnWebACL.FieldToMatchProperty(uri_path={}),
-                    positional_constraint="EXACTLY",
-                    text_transformations=[waf.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")],
-                )
-            )
-            for path in (WEBHOOK_PATH, UNSUBSCRIBE_PATH)
-        ]
+        spared = _authenticated_paths()
         for version in (4, 6):
             if networks := [one for one in stage.rate_limit_exempt_networks if ip_network(one).version == version]:
                 known = waf.CfnIPSet(
@@ -91,18 +146,39 @@ class FirewallStack(Stack):
                 )
                 referred = waf.CfnWebACL.IPSetReferenceStatementProperty(arn=known.attr_arn)
                 spared.append(statement(ip_set_reference_statement=referred))
-        either = waf.CfnWebACL.OrStatementProperty(statements=spared)
-        return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=statement(or_statement=either)))
+        return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=_any_of(spared)))
 
 
-def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
-    """Return a firewall rule that uses a rule group maintained by AWS."""
+def _authenticated_paths() -> list[waf.CfnWebACL.StatementProperty]:
+    """Return a statement for each path that the firewall does not inspect."""
+    return [
+        waf.CfnWebACL.StatementProperty(
+            byte_match_statement=waf.CfnWebACL.ByteMatchStatementProperty(
+                search_string=path,
+                field_to_match=waf.CfnWebACL.FieldToMatchProperty(uri_path={}),
+                positional_constraint="EXACTLY",
+                text_transformations=[waf.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")],
+            )
+        )
+        for path in AUTHENTICATED_PATHS
+    ]
+
+
+def _any_of(statements: list[waf.CfnWebACL.StatementProperty]) -> waf.CfnWebACL.StatementProperty:
+    return waf.CfnWebACL.StatementProperty(or_statement=waf.CfnWebACL.OrStatementProperty(statements=statements))
+
+
+def _managed_rule(name: str, priority: int, inspected: waf.CfnWebACL.StatementProperty) -> waf.CfnWebACL.RuleProperty:
+    """Return a firewall rule that uses a rule group maintained by AWS, for the `inspected` requests only."""
     only_counted = [
         waf.CfnWebACL.RuleActionOverrideProperty(name=rule, action_to_use=waf.CfnWebACL.RuleActionProperty(count={}))
         for rule in COUNT_ONLY_RULES.get(name, ())
     ]
     group = waf.CfnWebACL.ManagedRuleGroupStatementProperty(
-        vendor_name="AWS", name=name, rule_action_overrides=only_counted or None
+        vendor_name="AWS",
+        name=name,
+        rule_action_overrides=only_counted or None,
+        scope_down_statement=inspected,
     )
     return waf.CfnWebACL.RuleProperty(
         name=name,

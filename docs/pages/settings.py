@@ -138,8 +138,15 @@ the shop is not open yet, skip step 2.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
 2,000 requests from an address in five minutes. It does not count the provider's webhooks, which are signed and
-throttled. If a warehouse sends more than two requests a second from one address, add its network to
+throttled. The managed rules of AWS inspect neither these webhooks nor unsubscribe links, and their rules of bodies only
+count. If a warehouse sends more than two requests a second from one address, add its network to
 `rate_limit_exempt_networks`. To rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-origin-secret).
+
+If a rule blocks more than 100 requests in five minutes, `alarm_address` gets a mail (confirm its subscription in
+us-east-1, too). The alarm's name ends with the rule. Compare the time with the API's requests and the complaints of
+customers. If the rule blocks customers, find the inner rule in the console of AWS WAF and add its name to
+`COUNT_ONLY_RULES` in [the firewall's stack](../stacks/firewall_stack.py). To let a rule of bodies block, remove it
+there after some weeks in which its `CountedRequests` were attacks only.
 """
     yield "## The page"
     yield """
