@@ -1,12 +1,13 @@
-"""The IAM role that operators assume to run `python -m ops` and the commands of the runbooks.
+"""The IAM role that operators assume to run `python -m ops` and the commands of the runbooks, and its policies.
 
-No other role may scan the table.
+No other role may scan the table. The policies have names, so that a permission set of IAM Identity Center can refer to
+them (https://docs.aws.amazon.com/singlesignon/latest/userguide/permissionsetcustom.html).
 """
 
 from collections.abc import Sequence
 from functools import partial
 
-from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import ArnFormat, Aws, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
@@ -69,6 +70,7 @@ class OperatorRole(Construct):
             max_session_duration=Duration.hours(12),  # a sweep (scan of the whole table) takes hours
         )
         self.arn: str = self.role.role_arn
+        self._tools = self._add_policy("Tools")
         self._grant(*USE_KEY_ACTIONS, on=key.key_arn)
         self._grant("cloudformation:DescribeStacks", "cloudformation:ListStackResources", on=Stack.of(self).stack_id)
         self._grant_table_access(table)
@@ -111,10 +113,9 @@ class OperatorRole(Construct):
     ) -> None:
         """Allow operators to run the AWS commands of the runbooks.
 
-        These permissions are in a separate managed policy, because IAM limits the total size of a role's inline
-        policies.
+        These permissions are in a separate managed policy, because IAM limits the size of a policy.
         """
-        grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Runbooks", roles=[self.role]))
+        grant = partial(grant_actions, self, self._add_policy("Runbooks"))
         grant("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping", on=runbook_resources.mapping_arns)
         grant(
             "events:DescribeRule", "events:EnableRule", on=[rule.rule_arn for rule in runbook_resources.rules.values()]
@@ -135,10 +136,10 @@ class OperatorRole(Construct):
     def allow_queries(self, analytics: Analytics, archive_bucket: ArchiveBucket) -> None:
         """Allow operators to query the archive with Athena, which reads and writes S3 with the operators' permissions.
 
-        Athena computes partitions, so it needs no permission for them. The permissions are in a managed policy, because
-        IAM limits the total size of inline policies. https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
+        Athena computes partitions, so it needs no permission for them.
+        https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
         """
-        grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Queries", roles=[self.role]))
+        grant = partial(grant_actions, self, self._add_policy("Queries"))
         arn = partial(Stack.of(self).format_arn, resource_name=analytics.database)
         workgroup = arn(service="athena", resource="workgroup", resource_name=analytics.workgroup)
         grant(*(f"athena:{action}" for action in QUERY_ACTIONS), on=workgroup)
@@ -182,14 +183,20 @@ class OperatorRole(Construct):
 
     def _grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow operators these actions on these resources. `because`: the reason for a wildcard, for cdk-nag."""
-        grant_actions(self, self.role, *actions, on=on, because=because)
+        grant_actions(self, self._tools, *actions, on=on, because=because)
+
+    def _add_policy(self, name: str) -> iam.ManagedPolicy:
+        """Attach a new policy to the role. Its name contains the region, because IAM's names belong to the account."""
+        full_name = f"{Stack.of(self).stack_name}-operators-{name.lower()}-{Aws.REGION}"
+        return iam.ManagedPolicy(self, name, managed_policy_name=full_name, roles=[self.role])
 
 
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
     """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
     For the account, the account's IAM policies decide which principals may assume the role. These principals and the
-    users in `operators` need MFA. The roles in `operators` need no MFA, because role sessions have no MFA context.
+    users in `operators` need MFA. The roles in `operators` need no MFA, because role sessions have no MFA context. So
+    sessions of single sign-on need either their role in `operators`, or the role's policies in their permission set.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

@@ -1,6 +1,7 @@
 """Tests the permissions of each function: named actions on named resources, and all that its code needs."""
 
 import copy
+import json
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cache
@@ -111,6 +112,17 @@ def test_operators_are_principals_of_the_account_with_a_second_factor(dev: Synth
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
     seconds = dev.properties("AWS::IAM::Role")[operators_role(dev)]["MaxSessionDuration"]
     assert seconds == 12 * 60 * 60, "a sweep of a large table takes hours, and a lost session ends on the same day"
+
+
+def test_a_permission_set_of_single_sign_on_can_refer_to_the_policies_of_operators(dev: SynthesizedTemplate) -> None:
+    role = {"Ref": operators_role(dev)}
+    assert not [it for it in dev.properties("AWS::IAM::Policy").values() if role in it["Roles"]]
+    policies = [it for it in dev.properties("AWS::IAM::ManagedPolicy").values() if role in it["Roles"]]
+    assert {str(it["ManagedPolicyName"]["Fn::Join"][1]) for it in policies} == {
+        f"['orderstream-dev-operators-{name}-', {{'Ref': 'AWS::Region'}}]" for name in ("tools", "runbooks")
+    }
+    for policy in policies:  # IAM allows 6,144 characters; here, references are longer than most ARNs
+        assert len(json.dumps(policy["PolicyDocument"], separators=(",", ":"))) < 10_000
 
 
 def test_operators_have_the_permissions_of_their_tools(
