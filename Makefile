@@ -141,7 +141,9 @@ deploy: check-deploy-template ## deploy STAGE (dev) with your AWS credentials; r
 	@first=$$($(python) -m ops first-deploy --stack orderstream-$(STAGE)) || exit 1; \
 	if [ -n "$$first" ]; then \
 	  echo "This is the first deploy of $(STAGE). Protections against deletion follow when everything exists."; \
-	  $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS) || exit 1; \
+	  $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS) || { \
+	    echo "The first deploy failed. AWS may refuse a role that is seconds old, so it is repeated once."; \
+	    $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS); } || exit 1; \
 	fi
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
 
