@@ -54,7 +54,8 @@ class ReactionQueue(Construct):
             self,
             "Queue",
             visibility_timeout=Duration.seconds(visible_again_seconds),
-            retention_period=Duration.days(retention.QUEUE_DAYS),
+            # A message that is never read expires and is no dead letter. An external system may be down for days.
+            retention_period=Duration.days(retention.QUEUE_DAYS if function else retention.MAX_QUEUE_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=receives, queue=self.dead_letter_queue),

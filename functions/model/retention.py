@@ -6,8 +6,9 @@ How long a closed order stays in the table is a setting of the stage, `closed_or
 from collections.abc import Mapping
 
 QUEUE_DAYS = 4
-DLQ_DAYS = 14
-"""Retention of dead-letter queues in days. SQS allows 14 at most."""
+MAX_QUEUE_DAYS = 14
+"""The longest retention of a queue in days that SQS allows. Queues that an external system reads have it."""
+DLQ_DAYS = MAX_QUEUE_DAYS
 FAILURE_DAYS = 30
 """Retention of the failure store in days.
 
