@@ -18,7 +18,7 @@ CHAPTER_OF = {int(number): name for name, number, *_ in SECTIONS}
 QUESTION = re.compile(r"^- \[(.+)\]\(([\w-]+\.md)\)$", re.MULTILINE)
 ENTRY = re.compile(r"^    - \[(\d+)\]\(([\w-]+\.md)#d(\d+)\): (.+)$", re.MULTILINE)
 MAX_LINES = 14
-WITH_A_LONG_TABLE = {69}
+WITH_A_LONG_TABLE = {69, 104}
 WITH_POINTERS = (".py", ".md", ".js", ".css", ".html", ".yml", ".toml", ".txt", "Makefile")
 LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", ".hypothesis", "cdk.out", "mkdocs.yml"}
 """mkdocs.yml lists whole chapters, without their sections."""
