@@ -15,6 +15,7 @@ from stacks.nag_suppressions import add_nag_checks
 from stacks.orders_stack import OrdersStack
 from tools.declarations import InvalidDeclarations
 
+BOOTSTRAP_QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
 VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
@@ -31,6 +32,8 @@ def build_app() -> App:
     app = App(context=flags)
     merged = app.node.get_all_context()
     settings = stage.read_settings(merged)
+    if settings.bootstrap_qualifier:
+        app.node.set_context(BOOTSTRAP_QUALIFIER, settings.bootstrap_qualifier)
     stack = OrdersStack(
         app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim_bundle)
     )

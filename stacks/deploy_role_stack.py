@@ -1,6 +1,6 @@
 """The stack with the role that GitHub's workflow `deploy` assumes (docs/ci.md)."""
 
-from aws_cdk import Aws, CfnOutput, Duration, Stack
+from aws_cdk import Aws, CfnOutput, DefaultStackSynthesizer, Duration, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -9,8 +9,6 @@ from stacks.stage import Stage, cost_tags
 
 PROVIDER = "token.actions.githubusercontent.com"
 """GitHub's identity provider. A person creates it once in the account, because all stacks share it."""
-BOOTSTRAP_ROLES = f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role/cdk-hnb659fds-*"
-"""The roles of `cdk bootstrap`. They do the work of a deploy."""
 
 
 class DeployRoleStack(Stack):
@@ -45,9 +43,12 @@ class DeployRoleStack(Stack):
         if stage.permissions_boundary:
             policy = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", stage.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(policy)
+        # The roles of the stage's `cdk bootstrap` do the work of a deploy. By default, one of them is an administrator.
+        qualifier = stage.bootstrap_qualifier or DefaultStackSynthesizer.DEFAULT_QUALIFIER
+        bootstrap_roles = f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role/cdk-{qualifier}-*"
         # `make deploy` needs these permissions for its own requests, before and after the CDK's deploy.
         for actions, resource in (
-            (["sts:AssumeRole"], BOOTSTRAP_ROLES),
+            (["sts:AssumeRole"], bootstrap_roles),
             (
                 ["cloudformation:DescribeStacks", "cloudformation:GetTemplate"],
                 self._arn("cloudformation", "stack/orderstream-*"),

@@ -64,6 +64,7 @@ class ShopFunction(Construct):
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
         self.timeout_seconds = timeout_seconds
+        level = lambda_.SystemLogLevel
         everywhere = env.CommonEnvironment(metrics_namespace=Stack.of(self).stack_name)
         self.function = lambda_.Function(
             self,
@@ -80,7 +81,9 @@ class ShopFunction(Construct):
             tracing=lambda_.Tracing.ACTIVE if stage.tracing else lambda_.Tracing.DISABLED,
             log_group=log,
             logging_format=lambda_.LoggingFormat.JSON,
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            # With WARN, Lambda logs no platform.report of an invocation that succeeds:
+            # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
+            system_log_level_v2=level.INFO if stage.invocation_reports else level.WARN,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
         )
         self.name: str = self.function.function_name

@@ -32,6 +32,8 @@ LOG_RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 )  # fmt: skip
 """The retention times in days that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
+PROTECTED_WRITE_UNITS = 25_000
+"""The default of `max_write_units` in a protected stage."""
 NEW_TABLE = ", which a new table has, or 0"
 EMAIL = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
 BASE_URL_HINT = "use a URL without a path, such as https://api.stripe.com"
@@ -134,6 +136,13 @@ class Stage:
         "", EMAIL, "it must be an e-mail address, or empty", required=" to the address of the people who get the alarms"
     )
     """The e-mail address for alarms. Its owner must confirm the subscription. Empty means no mails."""
+    monthly_budget: int = setting(
+        0,
+        between(0, 9_999_999),
+        required=", in US dollars, such as 300 (see `make cost`); use 0 for no budget",
+    )
+    """The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs exceed 80 % of
+    the budget, or will probably exceed the budget. Nothing is stopped. 0 means no budget."""
 
     shop_name: str = setting("Orderstream", Rule(_check_shop_name), group="The shop")
     """The name of the shop in mails and on invoices."""
@@ -186,13 +195,11 @@ class Stage:
     """The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require MFA in its
     own trust policy. If the list is empty, the account's IAM policies decide, and MFA is required."""
 
-    monthly_budget: int = setting(0, between(0, 9_999_999), group="The AWS account")
-    """The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs exceed 80 % of
-    the budget, or will probably exceed the budget. Nothing is stopped. 0 means no budget."""
     permissions_boundary: str = setting(
         "",
         r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
         "it must be the ARN of a policy, such as arn:aws:iam::111122223333:policy/boundary",
+        group="The AWS account",
     )
     """The ARN of an IAM policy that all roles of the stack get as their permissions boundary."""
     deploy_from: str = setting(
@@ -203,6 +210,11 @@ class Stage:
     """The GitHub repository whose jobs may deploy, as the subject of its tokens names it: owner/shop, or
     owner@123456/shop@456789 for repositories made or renamed since July 2026 ([how to read
     it](docs/ci.md#access-from-github-to-aws)). Empty means no repository."""
+    bootstrap_qualifier: str = setting(
+        "", "[a-z0-9]{1,10}", "use up to 10 lower-case letters and digits, as in cdk bootstrap --qualifier"
+    )
+    """The qualifier of the stage's own CDK bootstrap, if stages share an account
+    ([why](docs/first-deploy.md#an-account-for-each-stage)). Empty means the CDK's default, `hnb659fds`."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
     account](#the-account)). Empty means the addresses of AWS."""
@@ -242,6 +254,9 @@ class Stage:
     """How many unpaid orders each run of the Lambda `order_deadlines` ends at the same time. Four runs start each
     minute. With 16, the runs end about 500 orders a second. If these orders have two lines, the runs consume 4,500
     write units a second: see `warm_write_units`."""
+    invocation_reports: bool = setting(False)
+    """Lambda logs a report of each invocation, with its `Init Duration` and the memory it used. Two log lines for each
+    invocation make the logs about half as large again. Set it while you measure."""
     snap_start: bool = setting(False)
     """Lambda starts the API function from a snapshot of its loaded code. Each published version costs money."""
     trim_bundle: bool = setting(True)
@@ -287,7 +302,8 @@ class Stage:
     """The target utilization of autoscaling, in percent of the provisioned units."""
     max_read_units: int = setting(0, between(0, 40_000))
     """With on-demand `billing`, the maximum read or write units per second of the table, and of each index. DynamoDB
-    throttles requests above the limit, so a mistake cannot cost more. 0 means no limit."""
+    throttles requests above the limit, so a mistake cannot cost more. 0 means no limit. But in a protected stage, 0 for
+    writes means 25000: 300 orders a second (docs/scale.md) use 20340 of them."""
     max_write_units: int = setting(0, between(0, 40_000))
     """See `max_read_units`."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
@@ -423,6 +439,11 @@ class Stage:
         """Return how many mails one invocation for a queue may send per minute. `name`: the name of the reaction."""
         (reaction,) = [one for one in QUEUES if one.name == name]
         return self.mails_per_minute(name) // self.tuned(reaction).concurrency
+
+    @property
+    def write_limit(self) -> int:
+        """The maximum write units per second of an on-demand table and of each index. 0: no limit."""
+        return self.max_write_units or (PROTECTED_WRITE_UNITS if self.protect else 0)
 
     @property
     def removal_policy(self) -> "RemovalPolicy":

@@ -97,7 +97,7 @@ def _capacity(stage: Stage, where: str) -> dict[str, Any]:
     billing: the autoscaling ranges.
     """
     if stage.billing == "on-demand":
-        most = {"read": stage.max_read_units, "write": stage.max_write_units}
+        most = {"read": stage.max_read_units, "write": stage.write_limit}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}
     return {
         f"{way}_capacity": _autoscaled_capacity(*stage.capacity_range(f"{way}_units", where), stage)

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from ops import targets
 from ops.commands.indexes import TABLE_TYPES
+from ops.cost.bill import load_prices
 from ops.terminal_text import colored
 
 ORDER_NEEDS = Path(__file__).parent.parent / "order_needs.json"
@@ -37,6 +38,8 @@ NEW_TABLE_UNITS = {"WriteUnitsPerSecond": 4_000, "ReadUnitsPerSecond": 12_000}
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 """
+DEFAULT_TABLE_QUOTA = 40_000
+"""The write units per second of a table or index without a limit: the default quota of an account."""
 FIRST_POLLERS = 5
 """How many batches of a queue Lambda processes at the same time at first, if no maximum concurrency is set.
 
@@ -57,6 +60,11 @@ QUOTAS = {
     "api-throttle": "API Gateway: requests to all APIs",
 }
 """The quotas to compare with what the orders need. SES returns its own quotas, Service Quotas all other quotas."""
+SHARED_BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+"""The parameter of a `cdk bootstrap` without a qualifier, which all CDK apps of the account use."""
+STANDING_STACKS = [
+    "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "UPDATE_IN_PROGRESS"
+]  # fmt: skip
 STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
 """The failed states of a stack in which no deploy can start until a person resolves them."""
 GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
@@ -154,6 +162,31 @@ def check_bootstrap(stage: Preflight) -> Iterator[Finding]:
         f"version {found}" if found else "not bootstrapped",
         f"version {needed}",
         *((OK,) if found >= needed else (CHANGE, f"bootstrap the account and region: {GUIDE}")),
+    )
+
+
+def check_other_stages(stage: Preflight) -> Iterator[Finding]:
+    """Check that a protected stage shares neither its account with another stage, nor at least its CDK bootstrap.
+
+    Who may deploy with a bootstrap administers its account, because its execution role is an administrator by default:
+    https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
+    """
+    pages: list[dict[str, Any]] = [{"NextToken": ""}]
+    while "NextToken" in pages[-1]:
+        token = {"NextToken": pages[-1]["NextToken"]} if pages[-1]["NextToken"] else {}
+        pages.append(stage.ask("cloudformation", "list_stacks", StackStatusFilter=STANDING_STACKS, **token))
+    names = [one["StackName"] for page in pages for one in page.get("StackSummaries", ())]
+    others = sorted(
+        name for name in names if name.startswith("orderstream-") and not f"{name}-".startswith(f"{stage.stack}-")
+    )
+    shared = stage.template["Parameters"]["BootstrapVersion"]["Default"] == SHARED_BOOTSTRAP
+    risk = bool(others) and stage.is_protected
+    yield Finding(
+        "other stages in the account",
+        ", ".join(others) or "none",
+        "none" if stage.is_protected else "",
+        CHANGE if risk and shared else OK,
+        f"whoever deploys them can administer this stage: {GUIDE}" if risk else "",
     )
 
 
@@ -418,9 +451,31 @@ def _table_units(stage: Preflight, name: str) -> Iterator[float]:
         yield units
 
 
+def check_full_throttle(stage: Preflight) -> Iterator[Finding]:
+    """Show what an hour costs in which the table and each index write as much as they may. It is no failure."""
+    for one in stage.properties(*TABLE_TYPES):
+        if one.get("BillingMode") != "PAY_PER_REQUEST":
+            continue
+        written = [one, *one.get("GlobalSecondaryIndexes", ())]
+        units = [
+            each.get("WriteOnDemandThroughputSettings", {}).get("MaxWriteRequestUnits", DEFAULT_TABLE_QUOTA)
+            for each in written
+        ]
+        classes = {replica.get("TableClass", "STANDARD") for replica in one.get("Replicas", ({},))}
+        price = max(load_prices()["table_classes"][each]["write_million"] for each in classes)
+        yield Finding(
+            "an hour at full throttle",
+            f"{units[0]:,} write units a second, and as many of each index: {sum(units) * 3600 / 1e6 * price:,.0f} USD",
+            "",
+            OK,
+            "to spend less, lower max_write_units (docs/settings.md)",
+        )
+
+
 Check = Callable[[Preflight], Iterator[Finding]]
 CHECKS: Sequence[tuple[str, Check]] = (
     ("CDK bootstrap", check_bootstrap),
+    ("other stages in the account", check_other_stages),
     ("stack", check_stack),
     ("names", check_names),
     ("alarms", check_alarms),
@@ -428,6 +483,7 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("sender", check_sender),
     ("Lambda concurrency", check_lambda_concurrency),
     ("the table's units at once", check_table_throughput),
+    ("an hour at full throttle", check_full_throttle),
     ("the stage's rate limit of the API", check_api_throttle),
     *((QUOTAS[quota], partial(check_quota, quota=quota)) for quota in QUOTAS if not quota.startswith("ses-")),
 )

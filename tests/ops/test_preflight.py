@@ -46,6 +46,7 @@ class Account:
         quota = {"MaxSendRate": 500.0, "Max24HourSend": 20_000_000.0, "SentLast24Hours": 1.0}
         self.answers: dict[str, Any] = {
             "DescribeStacks": ABSENT,
+            "ListStacks": {"StackSummaries": []},
             "GetAccount": {
                 "ProductionAccessEnabled": True,
                 "SendingEnabled": True,
@@ -178,6 +179,23 @@ def test_the_bootstrap_must_have_the_version_that_the_template_asserts(
     if version:
         boto3.client("ssm").put_parameter(Name=name, Value=version, Type="String")
     assert check(prod)["CDK bootstrap"].verdict == verdict
+
+
+def test_a_protected_stage_shares_no_bootstrap_with_another_stage(account: Account, prod: SynthesizedTemplate) -> None:
+    pages: list[Any] = [
+        {"StackSummaries": [{"StackName": f"{STACK}-deploy"}], "NextToken": "1"},
+        {"StackSummaries": []},
+    ]
+    account.answers["ListStacks"] = lambda asked: pages[int(asked.get("NextToken", 0))]
+    assert check(prod)["other stages in the account"].verdict == OK, "its own stacks"
+    pages[1]["StackSummaries"] = [{"StackName": "orderstream-dev"}, {"StackName": "CDKToolkit"}]
+    row = check(prod)["other stages in the account"]
+    assert (row.found, row.verdict) == ("orderstream-dev", CHANGE)
+    parameter = prod.body["Parameters"]["BootstrapVersion"]
+    own = prod.body | {"Parameters": {"BootstrapVersion": parameter | {"Default": "/cdk-bootstrap/prod1/version"}}}
+    (row,) = preflight.check_other_stages(stage_of(own))
+    assert (row.found, row.verdict) == ("orderstream-dev", OK)
+    assert "can administer" in row.action, "until its execution role is limited, too"
 
 
 @pytest.mark.parametrize(
@@ -328,6 +346,12 @@ def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account,
     account.deploy(TableName="t")
     account.answers["DescribeTable"] = {"Table": {"WarmThroughput": {"WriteUnitsPerSecond": 40_000}}}
     assert "the table's write units at once" not in failures(prod, orders=500)
+
+
+def test_the_cost_of_an_hour_at_full_throttle_is_shown(account: Account, prod: SynthesizedTemplate) -> None:
+    row = check(prod)["an hour at full throttle"]
+    assert row.verdict == OK
+    assert row.found == "25,000 write units a second, and as many of each index: 225 USD"
 
 
 def test_a_template_that_cannot_be_read_is_reported_in_one_sentence(tmp_path: Path) -> None:

@@ -37,11 +37,13 @@ SETTINGS: dict[str, object] = {
     "reserved_concurrency": ["api:100", "fulfilment:8"],
     "table_class": "STANDARD_INFREQUENT_ACCESS",
     "tracing": True,
+    "invocation_reports": True,
     "daily_backup_days": 35,
     "monthly_backup_days": 0,
     "backup_lock_days": 14,
     "monthly_budget": 500,
     "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+    "bootstrap_qualifier": "prod1",
     "deploy_from": "owner@123456/shop@456789",
     "domain": "shop.test",
     "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/front",
@@ -166,6 +168,18 @@ def scaled(settings: Any) -> tuple[int, int, int]:
 def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
     assert dev.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
     assert other.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+
+
+def test_writes_of_a_protected_stage_have_a_limit(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
+    for template, limit in ((dev, None), (prod, {"MaxWriteRequestUnits": 25_000})):
+        table = template.only_properties(TABLE)
+        limits = [it.get("WriteOnDemandThroughputSettings") for it in (table, *table["GlobalSecondaryIndexes"])]
+        assert limits == [limit] * 4
+
+
+def test_lambda_reports_each_invocation_if_the_stage_enables_it(other: SynthesizedTemplate) -> None:
+    function = other.properties("AWS::Lambda::Function")[other.function("api")]
+    assert function["LoggingConfig"]["SystemLogLevel"] == "INFO", "WARN drops Init Duration and memory"
 
 
 def test_throttled_keys_are_reported_if_the_stage_enables_it(
@@ -340,9 +354,9 @@ def test_data_that_a_setting_adds_also_stays_when_it_is_replaced_or_the_stack_is
 
 # the account ----------------------------------------------------------------------------------------------------------
 def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
-    prod: SynthesizedTemplate, other: SynthesizedTemplate
+    dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
-    assert not prod.resources("AWS::Budgets::Budget")
+    assert not dev.resources("AWS::Budgets::Budget")
     budget = other.only_properties("AWS::Budgets::Budget")
     assert budget["Budget"]["BudgetLimit"] == {"Amount": 500, "Unit": "USD"}
     said = [
@@ -389,7 +403,10 @@ def test_only_jobs_of_the_stages_environment_in_its_repository_may_deploy(
         "dynamodb:DescribeTable",
     ]
     names = [one["Resource"]["Fn::Join"][1][-1] for one in allowed]
-    assert names == [":role/cdk-hnb659fds-*", ":stack/orderstream-*", ":table/orderstream-*"]
+    assert names == [":role/cdk-prod1-*", ":stack/orderstream-*", ":table/orderstream-*"]
+    for name, qualifier in (("deploy", "prod1"), ("old repository", "hnb659fds")):
+        assert others[name].body["Parameters"]["BootstrapVersion"]["Default"] == f"/cdk-bootstrap/{qualifier}/version"
+        assert f":role/cdk-{qualifier}-*" in str(others[name].only_properties("AWS::IAM::Policy"))
     assert others["deploy"].body["Outputs"]["DeployRole"]
 
 
@@ -802,12 +819,29 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     assert [group["Name"] for group in groups] == [f"AWSManagedRules{name}" for name in names]
     assert [rule["OverrideAction"] for rule in managed] == [{"None": {}}] * 3, "with Count a group blocks nothing"
     counted = [override["ActionToUse"] for group in groups for override in group.get("RuleActionOverrides", ())]
-    assert counted == [{"Count": {}}] * 2
+    assert counted == [{"Count": {}}] * 8
+    for group in groups:
+        except_for = group["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
+        assert except_for == [webhook, unsubscribe], "no payment is lost to a managed rule"
     assert [rule["Priority"] for rule in firewall["Rules"]] == [0, 1, 2, 3]
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
-        "SizeRestrictions_BODY",
-        "NoUserAgent_HEADER",
-    ], "a mail provider that unsubscribes a customer may send no User-Agent"
+        "JavaDeserializationRCE_BODY", "Log4JRCE_BODY", "SizeRestrictions_BODY", "EC2MetaDataSSRF_BODY",
+        "GenericLFI_BODY", "GenericRFI_BODY", "CrossSiteScripting_BODY", "NoUserAgent_HEADER",
+    ], "texts of orders and products may look like attacks, and partners may send no User-Agent"  # fmt: skip
+    names = [it["VisibilityConfig"]["MetricName"] for it in (firewall, *firewall["Rules"])]
+    assert not {"All", "Default_Action"} & {*names}, "AWS refuses these names"
+    alarms = [*others["firewall"].properties("AWS::CloudWatch::Alarm").values()]
+    watched = [{it["Name"]: it["Value"] for it in alarm["Dimensions"]} for alarm in alarms]
+    assert watched == [{"WebACL": names[0], "Rule": rule} for rule in names[1:]]
+    assert {(it["MetricName"], it["Threshold"], it["Period"]) for it in alarms} == {("BlockedRequests", 100, 300)}
+    mails = others["firewall"].only_properties("AWS::SNS::Subscription")
+    assert (mails["Protocol"], mails["Endpoint"]) == ("email", "oncall@shop.test")
+    (publish,) = [
+        it
+        for it in others["firewall"].only_properties("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+        if it["Effect"] == "Allow"
+    ]
+    assert publish["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     for seen in (it["VisibilityConfig"] for it in (firewall, *firewall["Rules"])):
         sampled = seen["SampledRequestsEnabled"], seen["CloudWatchMetricsEnabled"]
         assert sampled == (False, True), "samples show addresses and tokens"
@@ -977,7 +1011,7 @@ def test_the_page_begins_with_the_settings_that_prod_must_set() -> None:
     from docs.pages.settings import render_page  # noqa: PLC0415
 
     first = render_page().partition("\n### Set these first\n")[2].partition("\n### ")[0]
-    required = ["shipping", "tax_rate", "sender", "product_url", "alarm_address"]
+    required = ["shipping", "tax_rate", "sender", "product_url", "alarm_address", "monthly_budget"]
     assert re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE) == required
 
 

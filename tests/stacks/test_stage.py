@@ -102,7 +102,7 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
         check_complete(context)
     sentences = str(refused.value).split(".\n")
     file = tmp_path / "prod.toml"
-    named = ("shipping", "tax_rate", "sender", "product_url", "alarm_address")
+    named = ("shipping", "tax_rate", "sender", "product_url", "alarm_address", "monthly_budget")
     assert len(sentences) == len(named)
     assert all(said.startswith(f"{file}: set {name}") for said, name in zip(sentences, named, strict=True))
 
@@ -115,6 +115,7 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
         ({"sender": "orders@my.example.com"}, "set sender"),
         ({"product_url": "https://shop.example:80/{product_id}"}, "set product_url"),
         ({"alarm_address": ""}, "set alarm_address"),
+        ({"monthly_budget": None}, "set monthly_budget"),
     ],
 )
 def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
@@ -124,6 +125,7 @@ def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, ob
         "sender": "orders@counterexample.com",
         "product_url": "https://shop.test/{product_id}",
         "alarm_address": "oncall@shop.test",
+        "monthly_budget": "0",
     }
     context = write_file(tmp_path, "prod", "") | complete
     check_complete(context)
@@ -228,8 +230,12 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"warm_read_units": "*:15000,*:16000"}, "warm_read_units has a name twice"),
         ({"stream_arn": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
         ({"monthly_budget": "100"}, "monthly_budget is set, but its mails have no address: set alarm_address, too"),
-        ({"deploy_from": "shop"}, "deploy_from is 'shop': it must be a repository as GitHub's tokens name it, such as owner/shop"),
+        (
+            {"deploy_from": "shop"},
+            "deploy_from is 'shop': it must be a repository as GitHub's tokens name it",
+        ),
         ({"deploy_from": "owner/shop:*"}, "deploy_from is 'owner/shop:.*': it must be a repository as GitHub's"),
+        ({"bootstrap_qualifier": "Prod"}, "bootstrap_qualifier is 'Prod': use up to 10 lower-case letters and digits"),
         ({"deploy_from": "owner@1/shop"}, "deploy_from is 'owner@1/shop': it must be a repository as GitHub's"),
         ({"deploy_from": "owner@*/shop@*"}, "deploy_from is 'owner@.*': it must be a repository as GitHub's"),
         ({"permissions_boundary": "boundary"}, "permissions_boundary is 'boundary': it must be the ARN of a policy"),

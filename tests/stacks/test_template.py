@@ -260,10 +260,10 @@ def test_a_function_has_time_for_work_before_its_margin(dev: SynthesizedTemplate
 
 
 # retention periods ----------------------------------------------------------------------------------------------------
-def test_queues_last_4_days_and_dead_letter_queues_14(dev: SynthesizedTemplate) -> None:
+def test_queues_last_4_days_and_dead_letter_queues_and_the_warehouses_14(dev: SynthesizedTemplate) -> None:
     for id, queue in dev.properties("AWS::SQS::Queue").items():
         days = queue["MessageRetentionPeriod"] / DAY
-        assert days == (14 if "DeadLetters" in id else 4)
+        assert days == (14 if "DeadLetters" in id or "Warehouse" in id else 4), "nobody else reads the warehouse's"
 
 
 def test_the_failure_store_and_the_bus_archive_last_30_days(dev: SynthesizedTemplate) -> None:
