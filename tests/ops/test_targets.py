@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSResponse, HTTPHeaders
 
 from local.laptop import shop_client
 from local.laptop.shop_target import find_local_target
@@ -76,9 +76,9 @@ def test_a_long_tool_gets_new_credentials_from_its_profile(tmp_path: Path, monke
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     table = targets.resolve_table(argparse.Namespace(table="orders", region=None))
 
-    def answer(request: Any, **_: object) -> AWSResponse:
+    def answer(request: Any, **_: object) -> Any:
         used.extend(re.findall(r"Credential=(AKIA\d+)", str(request.headers["Authorization"])))
-        response = AWSResponse(request.url, 200, {}, None)
+        response: Any = AWSResponse(request.url, 200, HTTPHeaders(), None)
         response._content = b"{}"
         return response
 

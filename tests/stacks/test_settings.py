@@ -414,7 +414,7 @@ def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, Synthesize
     for name, template in others.items():
         artifacts = json.loads((template.file.parent / "manifest.json").read_text())["artifacts"]
         tags = artifacts[template.file.name.removesuffix(".template.json")]["properties"]["tags"]
-        assert tags == {"orderstream-stage": "dev" if name == "page" else "prod"}
+        assert tags == {"orderstream-stage": "dev" if name in ("page", "old repository") else "prod"}
 
 
 def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(

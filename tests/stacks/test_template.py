@@ -566,8 +566,8 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     one, more = (Counter(it["Type"] for it in template.body["Resources"].values()) for template in (dev, prod))
     assert not one - more
     assert {name.split("::")[1] for name in more - one} == {
-        "Backup", "CodeDeploy", "IAM", "Lambda", "S3", "SNS",
-    }, "test_settings.py checks backups, the copy of the archive, gradual releases, and alarms by mail"  # fmt: skip
+        "Backup", "Budgets", "CodeDeploy", "IAM", "Lambda", "S3", "SNS",
+    }, "test_settings.py checks backups, the copy of the archive, the budget, gradual releases, and alarms by mail"  # fmt: skip
     copies, fulfilment = prod.mapping("copies_reader"), prod.mapping("fulfilment_worker")
     assert (copies["BatchSize"], copies["MaximumBatchingWindowInSeconds"], copies["ParallelizationFactor"]) == (
         200,
