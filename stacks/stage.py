@@ -208,13 +208,13 @@ class Stage:
         "it must be a repository as GitHub's tokens name it, such as owner/shop or owner@123456/shop@456789",
     )
     """The GitHub repository whose jobs may deploy, as the subject of its tokens names it: owner/shop, or
-    owner@123456/shop@456789 for repositories made or renamed since July 2026 ([how to read
-    it](docs/ci.md#access-from-github-to-aws)). Empty means no repository."""
+    owner@123456/shop@456789 for repositories made or renamed since July 2026 (docs/ci.md#access-from-github-to-aws).
+    Empty means no repository."""
     bootstrap_qualifier: str = setting(
         "", "[a-z0-9]{1,10}", "use up to 10 lower-case letters and digits, as in cdk bootstrap --qualifier"
     )
     """The qualifier of the stage's own CDK bootstrap, if stages share an account
-    ([why](docs/first-deploy.md#an-account-for-each-stage)). Empty means the CDK's default, `hnb659fds`."""
+    (docs/first-deploy.md#an-account-for-each-stage). Empty means the CDK's default, `hnb659fds`."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
     account](#the-account)). Empty means the addresses of AWS."""
