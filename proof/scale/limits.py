@@ -113,8 +113,10 @@ LIMITS: tuple[Limit, ...] = (
         f"{LAMBDA}/services-sqs-scaling.html", "nothing: it is the first minutes of a peak",
     ),
     Limit(
-        "queue-maximum", "Lambda", "batches at the same time from a queue", 1_000, "batches", "hard",
-        f"{LAMBDA}/services-sqs-scaling.html", "provisioned pollers",
+        "queue-maximum", "Lambda", "batches at the same time from a queue", 1_250, "batches", "hard",
+        f"{LAMBDA}/services-sqs-scaling.html",
+        "provisioned pollers, which scale threefold faster and 16 times as high, but exclude `concurrency`, of at most "
+        "1,000",
     ),
     Limit(
         "lambda-concurrency", "Lambda", "invocations at the same time", 1_000, "invocations", "quota",

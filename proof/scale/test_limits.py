@@ -184,7 +184,7 @@ def queue_growth(_: Setup) -> None:
 
 def queue_maximum(setup: Setup) -> None:
     pollers = Pollers(HARD["queue-start"], HARD["queue-growth"], HARD["queue-maximum"])
-    assert max(pollers.allowed(second, backlog=True) for second in range(600)) == 1_000
+    assert max(pollers.allowed(second, backlog=True) for second in range(600)) == 1_250
     run = small_run(with_limits(setup, queue_maximum=2), 40)
     assert max(queue.pollers.busy for queue in run.model.queues.values()) <= 2
     assert any(load.limit == "queue-maximum" and load.share > 0.8 for load in run.loads)
