@@ -26,7 +26,7 @@ CONFIG = Config(retries={"total_max_attempts": 1}, read_timeout=120)
 
 @dataclass(frozen=True)
 class Emulator:
-    """A running LocalEmu. `folder`: its files."""
+    """A running LocalEmu. `endpoint`: HTTPS, because policies of buckets and queues deny HTTP. `folder`: its files."""
 
     endpoint: str
     folder: Path
@@ -43,7 +43,7 @@ class Emulator:
 @cache
 def _create_client(service: str, endpoint: str, credentials: tuple[tuple[str, str], ...]) -> Any:
     options: dict[str, Any] = dict(credentials)
-    return boto3.client(service, endpoint_url=endpoint, region_name=REGION, config=CONFIG, **options)  # type: ignore[call-overload]
+    return boto3.client(service, endpoint_url=endpoint, verify=False, region_name=REGION, config=CONFIG, **options)  # type: ignore[call-overload]
 
 
 @contextmanager
@@ -62,7 +62,8 @@ def run_emulator(python: str) -> Iterator[Emulator]:
         "SKIP_INFRA_DOWNLOADS": "1",
         "DISABLE_EVENTS": "1",
     }
-    endpoint = f"http://127.0.0.1:{port}"
+    endpoint = f"https://127.0.0.1:{port}"
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # LocalEmu signs its certificate itself
     try:
         process = processes.start(
             [python, str(SERVER)],
@@ -79,6 +80,6 @@ def run_emulator(python: str) -> Iterator[Emulator]:
 
 
 def _answers(endpoint: str) -> bool:
-    with suppress(urllib3.exceptions.HTTPError):
-        return urllib3.request("GET", f"{endpoint}/_localemu/health", retries=False, timeout=5).status == 200
+    with suppress(urllib3.exceptions.HTTPError), urllib3.PoolManager(cert_reqs="CERT_NONE") as pool:
+        return pool.request("GET", f"{endpoint}/_localemu/health", retries=False, timeout=5).status == 200
     return False

@@ -83,7 +83,7 @@ def deploy(emulator: Emulator, name: str, template: Mapping[str, Any]) -> None:
     s3.put_object(Bucket=bucket, Key=f"{name}.json", Body=json.dumps(template).encode())
     before = status(emulator, name)
     act = cloudformation.update_stack if before else cloudformation.create_stack
-    url = f"{emulator.endpoint}/{bucket}/{name}.json"
+    url = f"{emulator.endpoint.replace('https', 'http')}/{bucket}/{name}.json"
     act(StackName=name, TemplateURL=url, Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"])
     _wait(emulator, name, "UPDATE_COMPLETE" if before else "CREATE_COMPLETE")
     complete = set(physical_names(emulator, name))
