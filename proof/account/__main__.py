@@ -1,6 +1,7 @@
 """Check the shop: `make prove` on this machine, `make prove STAGE=NAME` in a throw-away stage of an AWS account."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -36,6 +37,10 @@ DESTROY = Step(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the proof, write the report, and return the exit code: 0 if the proof passed, else 1, or 130 after Ctrl-C."""
     options = parse_options(arguments)
+    if options.endpoint:
+        if options.stage == LAPTOP:
+            sys.exit("--endpoint needs a stage: make prove STAGE=proof ARGS='--endpoint http://127.0.0.1:4566'")
+        os.environ["AWS_ENDPOINT_URL"] = options.endpoint  # boto3 and the CDK read it
     if options.stage == LAPTOP:
         target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
         return prove(target, options, dollars=None, keep=False)
@@ -128,6 +133,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--expiry-minutes", type=int, default=60, help="how long to wait for DynamoDB's expiry (default: %(default)s)"
     )
+    parser.add_argument("--endpoint", help="the URL of an emulator that answers instead of AWS; needs --stage")
     parser.add_argument("--report", type=Path, default=FOLDER, help="the folder of the report (default: build/prove)")
     return parser.parse_args(arguments)
 

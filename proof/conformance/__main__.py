@@ -28,11 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="store the results and write docs/conformance.md")
     parser.add_argument("--new", action="store_true", help="play only the probes that no runner has played")
     parser.add_argument("--sender", default="", help="for --aws: a mail address that SES has verified")
+    parser.add_argument("--endpoint", help="for --aws: the URL of an emulator that answers instead of AWS")
     parser.add_argument("names", nargs="*", metavar="NAME", help="probes to play; default: all")
     options = parser.parse_args(arguments)
     if options.page:
         board.write()
         return 0
+    if options.endpoint:
+        os.environ["AWS_ENDPOINT_URL"] = options.endpoint
     if unknown := set(options.names) - {probe.name for probe in PROBES}:
         parser.error(f"no such probe: {', '.join(sorted(unknown))}")
     if options.runner == "aws" and not aws.has_credentials():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from local.world.processes import ProcessFailed
-from proof.second_engine import environment, roles, stack
+from proof.second_engine import environment, order, roles, stack
 from proof.second_engine.emulator import Emulator, run_emulator
 from proof.second_engine.stack import StackFailed
 from stacks.stage import EXAMPLE_STAGES
@@ -48,6 +48,7 @@ def check_stage(emulator: Emulator, stage: str) -> None:
         stack.deploy(emulator, name, template)
         print(f"{name}: updated after {time.monotonic() - began:.0f} s", flush=True)
     if stage == "dev":  # the roles of prod are the same
+        order.play_order(emulator, name)
         roles.check_roles(emulator, name)
     stack.delete(emulator, name)
     print(f"{name}: deleted after {time.monotonic() - began:.0f} s", flush=True)

@@ -149,13 +149,14 @@ def load_workers_by_module() -> list[str]:
 
 
 def play_order(emulator: Emulator, name: str) -> None:
-    """Place, pay and ship an order. Raises StackFailed if a handler fails or an effect is missing."""
+    """Place, pay and ship an order. Raises StackFailed if a handler fails or an effect is missing.
+
+    At the end, the API's role loses one action. Also raises StackFailed if the API can still place an order then.
+    """
     order = Order(emulator, name)
     table = Table(emulator.client("dynamodb"), order.variables["TABLE_NAME"], ROWS_BY_TYPE)
-    shop, staff = (
-        ShopContext(table=table, new_id=lambda: f"{time.time_ns():x}", pepper=lambda: b"pepper"),
-        Caller("staff-1", frozenset({"staff"})),
-    )
+    shop = ShopContext(table=table, new_id=lambda: f"{time.time_ns():x}", pepper=lambda: b"pepper")
+    staff = Caller("staff-1", frozenset({"staff"}))
     customers.register_customer(shop, Caller(ANN.sub), "ann@example.com", "Ann Ash")
     products.create_product(shop, staff, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(shop, staff, "first mugs", "mug", 10)
@@ -168,3 +169,10 @@ def play_order(emulator: Emulator, name: str) -> None:
     if missing := {"Order", "Payment", "Invoice", "Shipment"} - kinds:
         raise stack.StackFailed(f"the order has no {', '.join(sorted(missing))}: {sorted(kinds)}")
     print(f"{name}: placed, paid and shipped an order in {order.calls} calls of handlers, each with its own role")
+    roles.remove_action(emulator, order.functions["api"]["Role"], "dynamodb:PutItem")
+    try:
+        order.request("POST", "/orders", ANN, body, "order-2")
+    except stack.StackFailed:
+        print(f"{name}: without dynamodb:PutItem, the API's role cannot place an order", flush=True)
+    else:
+        raise stack.StackFailed("the API has placed an order, although its role had lost dynamodb:PutItem")

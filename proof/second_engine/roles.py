@@ -85,6 +85,16 @@ def assume(emulator: Emulator, role: str) -> dict[str, str]:
     }
 
 
+def remove_action(emulator: Emulator, role: str, action: str) -> None:
+    """Remove an action from all policies of a role."""
+    iam, name = emulator.client("iam"), role.rpartition("/")[2]
+    for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
+        document = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
+        for statement in document["Statement"]:
+            statement["Action"] = [one for one in as_list(statement["Action"]) if one != action] or ["sts:TagSession"]
+        iam.put_role_policy(RoleName=name, PolicyName=policy, PolicyDocument=json.dumps(document))
+
+
 def is_allowed(emulator: Emulator, role: Role, action: str, arn: str) -> bool:
     """Send the request of an action, and return whether IAM allows it. Other errors do not matter."""
     service, operation, params = request_of(action, arn)
