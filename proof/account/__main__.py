@@ -91,6 +91,7 @@ def prove(
             dollars=dollars,
             began=f"{began:%Y-%m-%dT%H:%M:%SZ}",
             region=boto3.Session().region_name if dollars is not None else None,
+            endpoint=options.endpoint,
         )
         write_report(report, options.report)
         print(f"\n{render_report(report)}\nThe report is in {options.report}")

@@ -78,7 +78,11 @@ def render_report(report: Mapping[str, Any]) -> str:
 
 def _parts(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"# Proof of Orderstream {report['version']}: {report['verdict'].upper()}"
-    where = "this machine" if report["target"] == "laptop" else f"an AWS account in {report.get('region')}"
+    where = (
+        "this machine"
+        if report["target"] == "laptop"
+        else f"{report.get('endpoint') or 'an AWS account'} in {report.get('region')}"
+    )
     cost = "" if report["estimated_dollars"] is None else f", at most {report['estimated_dollars']:.2f} USD by estimate"
     yield f"On {where}, begun {report.get('began')}, {report['seconds']:.0f} s{cost}. What the steps do: docs/prove.md."
     columns = ("step", "result", "seen", "s", "requests", "read units", "write units", "USD")

@@ -1,6 +1,7 @@
 """Tests the loop over the steps of `make prove`, rejected stages, and that every run destroys its stage."""
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_a_proof_deploys_runs_every_step_and_destroys(
     assert prove(monkeypatch, tmp_path) == 0
     assert account.ran == [DEPLOY, "smoke", "probes", DESTROY]
     assert ": PASSED" in (tmp_path / "report.md").read_text()
+
+
+def test_the_report_of_an_emulator_names_its_endpoint(
+    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "")
+    assert prove(monkeypatch, tmp_path, "--endpoint", "http://127.0.0.1:4566") == 0
+    assert os.environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:4566"
+    assert "http://127.0.0.1:4566 in " in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         board.write()
         return 0
     if options.endpoint:
+        if options.runner != "aws" or options.record:
+            parser.error("--endpoint goes with --aws and without --record: the results are not those of AWS")
         os.environ["AWS_ENDPOINT_URL"] = options.endpoint
     if unknown := set(options.names) - {probe.name for probe in PROBES}:
         parser.error(f"no such probe: {', '.join(sorted(unknown))}")

@@ -53,3 +53,9 @@ def test_without_credentials_the_aws_runner_plays_nothing(
         monkeypatch.delenv(name)
     assert main(["--aws"]) == 0
     assert capsys.readouterr().out == "No AWS credentials and region were found, so no probe was played.\n"
+
+
+def test_results_of_an_emulator_are_not_recorded_as_those_of_aws(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--aws", "--endpoint", "http://127.0.0.1:4566", "--record"])
+    assert "without --record" in capsys.readouterr().err
