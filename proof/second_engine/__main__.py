@@ -47,7 +47,7 @@ def check_stage(emulator: Emulator, stage: str) -> None:
     if STAGES[stage]:
         stack.deploy(emulator, name, template)
         print(f"{name}: updated after {time.monotonic() - began:.0f} s", flush=True)
-    if stage == "dev":  # the roles of prod are the same
+    if stage == "dev":  # the roles of prod have the same actions
         order.play_order(emulator, name)
         roles.check_roles(emulator, name)
     stack.delete(emulator, name)

@@ -89,7 +89,15 @@ def test_a_package_that_is_installed_here_because_of_its_marker_must_be_audited(
 
 
 # lock files, and the list of dependencies -----------------------------------------------------------------------------
-@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK, locks.PROJECT / "proof/requirements.txt"])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        locks.DEPLOYED_LOCK,
+        locks.PYTHON_LOCK,
+        locks.PROJECT / "proof/requirements.txt",
+        locks.PROJECT / "proof/second_engine/requirements.txt",
+    ],
+)
 def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
