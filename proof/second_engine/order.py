@@ -34,8 +34,8 @@ QUIET_ROUNDS = 3
 """How many times no queue has a message before the order is complete: LocalEmu's bus delivers a little later."""
 
 
-class Order:
-    """An order and the handlers of its stack. The caller delivers the records and messages, instead of LocalEmu."""
+class Handlers:
+    """The handlers of a stack, with their roles. This class delivers the records and messages, instead of LocalEmu."""
 
     def __init__(self, emulator: Emulator, name: str) -> None:
         self.emulator, self.calls = emulator, 0
@@ -153,25 +153,25 @@ def play_order(emulator: Emulator, name: str) -> None:
 
     At the end, the API's role loses one action. Also raises StackFailed if the API can still place an order then.
     """
-    order = Order(emulator, name)
-    table = Table(emulator.client("dynamodb"), order.variables["TABLE_NAME"], ROWS_BY_TYPE)
+    handlers = Handlers(emulator, name)
+    table = Table(emulator.client("dynamodb"), handlers.variables["TABLE_NAME"], ROWS_BY_TYPE)
     shop = ShopContext(table=table, new_id=lambda: f"{time.time_ns():x}", pepper=lambda: b"pepper")
     staff = Caller("staff-1", frozenset({"staff"}))
     customers.register_customer(shop, Caller(ANN.sub), "ann@example.com", "Ann Ash")
     products.create_product(shop, staff, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(shop, staff, "first mugs", "mug", 10)
     body = {"lines": [{"product_id": "mug", "quantity": 2}], "address": HOME_ADDRESS}
-    placed = order.request("POST", "/orders", ANN, body, "order-1")
-    order.pay(placed["order_id"], placed["total"])
+    placed = handlers.request("POST", "/orders", ANN, body, "order-1")
+    handlers.pay(placed["order_id"], placed["total"])
     path = f"/orders/{placed['order_id']}/shipments/{placed['order_id']}-1/dispatched"
-    order.request("POST", path, WAREHOUSE, {"carrier": "dhl", "tracking_number": "42"}, "shipment-1")
-    kinds = {image["type"]["S"] for image in order.images.values() if "type" in image}
+    handlers.request("POST", path, WAREHOUSE, {"carrier": "dhl", "tracking_number": "42"}, "shipment-1")
+    kinds = {image["type"]["S"] for image in handlers.images.values() if "type" in image}
     if missing := {"Order", "Payment", "Invoice", "Shipment"} - kinds:
         raise stack.StackFailed(f"the order has no {', '.join(sorted(missing))}: {sorted(kinds)}")
-    print(f"{name}: placed, paid and shipped an order in {order.calls} calls of handlers, each with its own role")
-    roles.remove_action(emulator, order.functions["api"]["Role"], "dynamodb:PutItem")
+    print(f"{name}: placed, paid and shipped an order in {handlers.calls} calls of handlers, each with its own role")
+    roles.remove_action(emulator, handlers.functions["api"]["Role"], "dynamodb:PutItem")
     try:
-        order.request("POST", "/orders", ANN, body, "order-2")
+        handlers.request("POST", "/orders", ANN, body, "order-2")
     except stack.StackFailed as error:
         if "AccessDenied" not in str(error):
             raise
