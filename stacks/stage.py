@@ -32,7 +32,7 @@ LOG_RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 )  # fmt: skip
 """The retention times in days that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
-PROTECTED_WRITE_UNITS = 25_000
+PROTECTED_WRITE_UNITS = 40_000
 """The default of `max_write_units` in a protected stage."""
 NEW_TABLE = ", which a new table has, or 0"
 EMAIL = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
@@ -303,7 +303,7 @@ class Stage:
     max_read_units: int = setting(0, between(0, 40_000))
     """With on-demand `billing`, the maximum read or write units per second of the table, and of each index. DynamoDB
     throttles requests above the limit, so a mistake cannot cost more. 0 means no limit. But in a protected stage, 0 for
-    writes means 25000: 300 orders a second (docs/scale.md) use 20340 of them."""
+    writes means 40000, the quota of a new account: 400 orders a second (docs/scale.md) use 27120 of them."""
     max_write_units: int = setting(0, between(0, 40_000))
     """See `max_read_units`."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html

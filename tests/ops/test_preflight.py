@@ -351,7 +351,7 @@ def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account,
 def test_the_cost_of_an_hour_at_full_throttle_is_shown(account: Account, prod: SynthesizedTemplate) -> None:
     row = check(prod)["an hour at full throttle"]
     assert row.verdict == OK
-    assert row.found == "25,000 write units a second, and as many of each index: 225 USD"
+    assert row.found == "40,000 write units a second, and as many of each index: 360 USD"
 
 
 def test_a_template_that_cannot_be_read_is_reported_in_one_sentence(tmp_path: Path) -> None:

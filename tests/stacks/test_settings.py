@@ -171,7 +171,7 @@ def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: Synthesi
 
 
 def test_writes_of_a_protected_stage_have_a_limit(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
-    for template, limit in ((dev, None), (prod, {"MaxWriteRequestUnits": 25_000})):
+    for template, limit in ((dev, None), (prod, {"MaxWriteRequestUnits": 40_000})):
         table = template.only_properties(TABLE)
         limits = [it.get("WriteOnDemandThroughputSettings") for it in (table, *table["GlobalSecondaryIndexes"])]
         assert limits == [limit] * 4
