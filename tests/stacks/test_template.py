@@ -567,7 +567,7 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert not one - more
     assert {name.split("::")[1] for name in more - one} == {
         "Backup", "Budgets", "CodeDeploy", "IAM", "Lambda", "S3", "SNS",
-    }, "test_settings.py checks backups, the copy of the archive, the budget, gradual releases, and alarms by mail"  # fmt: skip
+    }, "test_settings.py checks backups, archive copies, the budget, gradual releases, and alarms by mail"  # fmt: skip
     copies, fulfilment = prod.mapping("copies_reader"), prod.mapping("fulfilment_worker")
     assert (copies["BatchSize"], copies["MaximumBatchingWindowInSeconds"], copies["ParallelizationFactor"]) == (
         200,
