@@ -19,7 +19,7 @@ Template = dict[str, Any]
 NOT_CREATED = {
     "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Authorizer", "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route", "AWS::ApiGatewayV2::Stage", "AWS::Backup::BackupPlan", "AWS::Backup::BackupSelection",
-    "AWS::Backup::BackupVault", "AWS::CloudWatch::Dashboard", "AWS::CodeDeploy::Application",
+    "AWS::Backup::BackupVault", "AWS::Budgets::Budget", "AWS::CloudWatch::Dashboard", "AWS::CodeDeploy::Application",
     "AWS::CodeDeploy::DeploymentGroup", "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient",
     "AWS::Cognito::UserPoolGroup", "AWS::Events::Archive", "AWS::Logs::Delivery", "AWS::Logs::DeliveryDestination",
     "AWS::Logs::DeliverySource", "AWS::Logs::QueryDefinition", "AWS::SES::ConfigurationSet",

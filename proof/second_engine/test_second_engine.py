@@ -15,10 +15,10 @@ STAGES = ("prod", "dev")
 def test_two_places_of_a_template_are_changed_for_the_second_engine(stage: str) -> None:
     template = synthesize(f"orderstream-{stage}", stage=stage).body
     adapted, changes = stack.adapt(template)
-    assert list(changes.values()) == [2], "two statements of the operators' role name the event archive"
+    assert list(changes.values()) == [2], "two statements of the operators' tools name the event archive"
     different = [id for id, one in template["Resources"].items() if adapted["Resources"][id] != one]
     assert len(different) == 1
-    assert different[0].startswith("OperatorsRole")
+    assert different[0].startswith("OperatorsTools")
 
 
 def test_what_the_second_engine_only_accepts_is_in_a_template() -> None:
