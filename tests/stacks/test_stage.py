@@ -326,4 +326,4 @@ def test_synth_of_prod_prints_what_is_missing(tmp_path: Path) -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     said = [line.removeprefix(f"{tmp_path}/prod.toml: set ").split()[0] for line in ended.stderr.splitlines()]
-    assert said == ["tax_rate,", "product_url", "monthly_budget,", "alarm_address"]
+    assert said == ["tax_rate,", "product_url", "alarm_address", "monthly_budget,"]
