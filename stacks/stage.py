@@ -208,13 +208,13 @@ class Stage:
         "it must be a repository as GitHub's tokens name it, such as owner/shop or owner@123456/shop@456789",
     )
     """The GitHub repository whose jobs may deploy, as the subject of its tokens names it: owner/shop, or
-    owner@123456/shop@456789 for repositories made or renamed since July 2026 (docs/ci.md#access-from-github-to-aws).
+    owner@123456/shop@456789 for repositories made or renamed since July 2026 (docs/ci.md).
     Empty means no repository."""
     bootstrap_qualifier: str = setting(
         "", "[a-z0-9]{1,10}", "use up to 10 lower-case letters and digits, as in cdk bootstrap --qualifier"
     )
     """The qualifier of the stage's own CDK bootstrap, if stages share an account
-    (docs/first-deploy.md#an-account-for-each-stage). Empty means the CDK's default, `hnb659fds`."""
+    (docs/first-deploy.md). Empty means the CDK's default, `hnb659fds`."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
     account](#the-account)). Empty means the addresses of AWS."""
@@ -301,11 +301,11 @@ class Stage:
     utilization: int = setting(70, between(20, 90))
     """The target utilization of autoscaling, in percent of the provisioned units."""
     max_read_units: int = setting(0, between(0, 40_000))
-    """With on-demand `billing`, the maximum read or write units per second of the table, and of each index. DynamoDB
-    throttles requests above the limit, so a mistake cannot cost more. 0 means no limit. But in a protected stage, 0 for
-    writes means 40000, the quota of a new account: 400 orders a second (docs/scale.md) use 27120 of them."""
+    """With on-demand `billing`, the maximum read units per second of the table, and of each index. DynamoDB throttles
+    requests above the limit, so a mistake cannot cost more. 0 means no limit."""
     max_write_units: int = setting(0, between(0, 40_000))
-    """See `max_read_units`."""
+    """The same for write units. But in a protected stage, 0 means 40000, the quota of a new account: 400 orders a second
+    (docs/scale.md) use 27120 of them."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
     warm_read_units: tuple[str, ...] = setting((), named_numbers(CAPACITY_TARGETS, 12_000, 9_999_999, NEW_TABLE))
     """The units per second that the table and each index serve at once, before they scale up, as

@@ -1,4 +1,4 @@
-"""The six numbers of README.md, which `make docs` writes into it."""
+"""The numbers of README.md, which `make docs` writes into it."""
 
 import json
 import re
@@ -11,14 +11,15 @@ from functions.model.table import ROWS
 from ops.cost.bill import APART, bill, total
 
 ROOT = Path(__file__).parents[2]
-NUMBERS = re.compile(r"(?<=<!-- numbers: written by `make docs` -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
+WRITTEN = re.compile(r"(<!-- (\w+): written by `make docs` -->\n).*?(?=<!-- /\2 -->)", re.DOTALL)
 LEDGER = ROOT / "proof" / "simulation" / "runs.jsonl"
 
 
 def render_readme() -> str:
     """Return README.md with the present numbers."""
+    parts = {"numbers": _render_numbers, "cost": _render_cost}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return NUMBERS.sub(lambda _: f"{_render_numbers()}\n", readme)
+    return WRITTEN.sub(lambda found: f"{found[1]}{parts[found[2]]()}\n", readme)
 
 
 def _render_numbers() -> str:
@@ -48,6 +49,17 @@ def _render_numbers() -> str:
             (f"**{len(seeds):,}**", "runs of the real Lambdas with injected faults ([the proof](proof/README.md))"),
         ],
     )
+
+
+def _render_cost() -> str:
+    """Return what prod costs in a month, by orders a day."""
+    rows = []
+    for orders in (0, 1_000, 5_000, 100_000):
+        month = bill(cost.month("prod", orders))
+        users, mails = (sum(line.amount for line in month if line.service == one) for one in ("Cognito", "SES"))
+        amounts = (total(month), users, mails, total(month) - users - mails)
+        rows.append((f"{orders:,}", *(f"{amount:,.0f} USD" for amount in amounts)))
+    return markdown.render_table(("orders a day", "prod, for a month", "of it Cognito's users", "mails", "other services"), rows)
 
 
 def _find(pattern: str, page: str) -> str:

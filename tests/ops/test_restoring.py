@@ -81,7 +81,7 @@ class Restoring:
         known = {"RESTORED_ARN": arn, "RESTORED": self.name, "YEAR": year, "LAST": str(series.last if series else 0)}
         for variable, value in known.items():
             line = line.replace(f"${variable}", value)
-        program, *words = shlex.split(line)
+        program, *words = shlex.split(line.replace(" --stack $STACK", ""))
         if program == "python":
             main([*words[2:], "--local"])
         else:
