@@ -304,8 +304,8 @@ class Stage:
     """With on-demand `billing`, the maximum read units per second of the table, and of each index. DynamoDB throttles
     requests above the limit, so a mistake cannot cost more. 0 means no limit."""
     max_write_units: int = setting(0, between(0, 40_000))
-    """The same for write units. But in a protected stage, 0 means 40000, the quota of a new account: 400 orders a second
-    (docs/scale.md) use 27120 of them."""
+    """The same for write units. But in a protected stage, 0 means 40000, the quota of a new account: 400 orders a
+    second (docs/scale.md) use 27120 of them."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
     warm_read_units: tuple[str, ...] = setting((), named_numbers(CAPACITY_TARGETS, 12_000, 9_999_999, NEW_TABLE))
     """The units per second that the table and each index serve at once, before they scale up, as

@@ -76,7 +76,8 @@ discounts and taxes. {priced["note"]} These prices are not verified: {unverified
 To use the prices of your region, change [ops/prices.json](../ops/prices.json) and run `make docs`.
 
 `make cost STAGE=prod` prints this bill, also for other settings and orders:
-`ARGS="-c stages=docs/stages -c closed_order_days=730 --orders 5000"`, where docs/stages is the example of this bill. [Tests](../tests/docs/test_cost.py) measure the usage.
+`ARGS="-c stages=docs/stages -c closed_order_days=730 --orders 5000"`, where docs/stages is the example of this bill.
+[Tests](../tests/docs/test_cost.py) measure the usage.
 """
 
 

@@ -59,7 +59,8 @@ def _render_cost() -> str:
         users, mails = (sum(line.amount for line in month if line.service == one) for one in ("Cognito", "SES"))
         amounts = (total(month), users, mails, total(month) - users - mails)
         rows.append((f"{orders:,}", *(f"{amount:,.0f} USD" for amount in amounts)))
-    return markdown.render_table(("orders a day", "prod, for a month", "of it Cognito's users", "mails", "other services"), rows)
+    heads = ("orders a day", "prod, for a month", "of it Cognito's users", "mails", "other services")
+    return markdown.render_table(heads, rows)
 
 
 def _find(pattern: str, page: str) -> str:
