@@ -65,7 +65,7 @@ def test_preflight_asks_the_local_aws_and_finds_only_the_example_sender(
     assert ended.value.code == 1
     said = capsys.readouterr().out
     verdicts = [line[:9].strip() for line in said.splitlines()[2:-2] if line[:9].strip()]
-    assert verdicts == ["verdict", *["ok"] * 8, "change", *["ok"] * 4, *["no answer"] * 5]
+    assert [one for one in verdicts if one != "ok"] == ["verdict", "change", *["no answer"] * 5]
     assert said.endswith("\n1 to change, 0 to ask AWS for, 5 unknown. Nothing was changed.\n")
 
 
