@@ -168,12 +168,11 @@ adopt: installed ##+ make retained resources of a deleted stack part of a new on
 ##@ Document, calculate and measure
 docs: installed ##+ regenerate the generated pages of docs/ that git has
 	$(python) -m docs.generate
-	$(python) -m proof.conformance --page
 
 site: build/site/index.html ##+ build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
 	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
 
-site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/assets/* docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py)
+site_sources := Makefile mkdocs.yml docs/glossary.toml stacks/stage.py $(wildcard *.md docs/*.md docs/*/*.md docs/assets/* docs/*.py docs/pages/*.py functions/model/*.py functions/model/*/*.py proof/conformance/*.py proof/conformance/results.json proof/conformance/probes/*.py)
 
 build/site/index.html: .venv/.installed node_modules/.installed $(site_sources)
 	@echo "Building the documentation for /docs/ of the page"

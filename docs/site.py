@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs.pages import commands, glossary, model, personal_data, states
+from proof.conformance import board
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -26,6 +27,7 @@ TOP_PAGES = {
 """The pages of the site that are not in docs/: their file in the top folder, and their name in the site."""
 RENDERED_PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands.render_page,
+    "conformance.md": board.render_page,
     "glossary.md": glossary.render_page,
     "model.md": model.render_page,
     "personal-data.md": personal_data.render_page,
@@ -39,6 +41,8 @@ SOURCES = {
     "functions/model/entities": "model.md",
     "docs/pages/personal_data.py": "personal-data.md",
     "functions/model/states.py": "states.md",
+    "proof/conformance/probes": "conformance.md",
+    "proof/conformance/results.json": "conformance.md",
 }
 """The source of each page that is no file of docs/: links lead to the source on GitHub, and to the page in the site."""
 ASSETS = {

@@ -20,7 +20,7 @@ class Outcome:
 
     `status`: OK, FAILED, DIFFERS (a probe found other behaviour than AWS documents), NOT_RUN, or NOT_HERE if the step
     cannot exist on this target. `seen`: what the step saw, or why it failed or did not run. `probes`: the result of
-    each probe by name. `listed`: the probes whose difference docs/conformance.md already lists."""
+    each probe by name. `listed`: the probes whose difference the page Conformance already lists."""
 
     status: str
     seen: str

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from proof.conformance import board, results
+from proof.conformance import results
 from proof.conformance.probes import PROBES
 from proof.conformance.probes.kinds import Probe
 from proof.conformance.runners import aws
@@ -24,16 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.add_mutually_exclusive_group(required=True)
     for name in (*RUNNERS, "aws"):
         chosen.add_argument(f"--{name}", dest="runner", action="store_const", const=name)
-    chosen.add_argument("--page", action="store_true", help="only write docs/conformance.md")
-    parser.add_argument("--record", action="store_true", help="store the results and write docs/conformance.md")
+    parser.add_argument("--record", action="store_true", help="store the results in results.json")
     parser.add_argument("--new", action="store_true", help="play only the probes that no runner has played")
     parser.add_argument("--sender", default="", help="for --aws: a mail address that SES has verified")
     parser.add_argument("--endpoint", help="for --aws: the URL of an emulator that answers instead of AWS")
     parser.add_argument("names", nargs="*", metavar="NAME", help="probes to play; default: all")
     options = parser.parse_args(arguments)
-    if options.page:
-        board.write()
-        return 0
     if options.endpoint:
         if options.runner != "aws" or options.record:
             parser.error("--endpoint goes with --aws and without --record: the results are not those of AWS")
@@ -52,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if options.record:
             results.save(options.runner, versions(options.runner), found)
-            board.write()
     return 1 if any(result.startswith(results.DIFFERS) for result in found.values()) else 0
 
 

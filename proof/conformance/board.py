@@ -1,10 +1,9 @@
-"""docs/conformance.md: every probe with its recorded results."""
+"""The page Conformance of the site: every probe with its recorded results."""
 
 import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from docs import markdown
@@ -12,7 +11,6 @@ from proof.conformance import results
 from proof.conformance.probes import PROBES
 from proof.conformance.probes.kinds import ALWAYS, MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe, Write
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 COLUMNS = {
     "model": "model",
     "laptop": "laptop",
@@ -28,9 +26,8 @@ KINDS: dict[type[Probe], str] = {
 }
 
 
-def render() -> str:
-    """Return the text of the page."""
-    return markdown.render_page("Conformance", "proof/conformance", _parts())
+def render_page() -> str:
+    return markdown.join_page("Conformance", _parts())
 
 
 def _parts() -> Iterator[str]:
@@ -46,7 +43,7 @@ the {sum(not one.confirmed for one in PROBES)} facts that the documentation does
 - **AWS**: a real account.
 
 `python -m proof.conformance` plays the probes with a runner (see `--help`). The option `--record` stores the results
-and updates this page. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs
+that this page shows. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs
 from the recorded result. `make test` plays the quick probes, and `make laptop` plays all probes on the laptop.
 
 `yes` means that the system behaves as the probe says, and **no** that it differs, as the section Differences describes.
@@ -229,7 +226,3 @@ RESULTS = {
 def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
-
-def write() -> None:
-    """Write the page."""
-    PAGE.write_text(render(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The recorded results of the probes (results.json), which docs/conformance.md shows."""
+"""The recorded results of the probes (results.json), which the page Conformance of the site shows."""
 
 import json
 from collections.abc import Iterable, Mapping
