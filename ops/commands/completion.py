@@ -70,6 +70,7 @@ function _ops_complete
   printf '%%s\\n' $found
 end
 complete -c ops -a '(_ops_complete)'
+complete -c ops -f -n '_ops_complete | string match -qr "^[^-]"' # no files where a word is expected
 """,
 }
 """The script for each shell. `_ops_words` prints the words that may follow a command or an option."""
