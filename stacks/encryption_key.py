@@ -69,7 +69,7 @@ class EncryptionKey(kms.Key):
         statements = [
             _allow("ManagedByTheAccount", account, MANAGE_ACTIONS),
             _allow("UsedThroughServices", account, USE_ACTIONS, {"StringEquals": {"kms:ViaService": services}}),
-            _allow("LookedAtByTheTable", dynamodb, DESCRIBE_ACTIONS),
+            _allow("DynamoDbMayDescribe", dynamodb, DESCRIBE_ACTIONS),
         ]
         super().__init__(
             scope,

@@ -38,7 +38,7 @@ class Schedule(Construct):
         self.rule = events.Rule(
             self,
             "Rule",
-            description=f"{function.lambda_name}, every {minutes} minutes",
+            description=f"{function.lambda_name}, every {minutes} minute{'s' * (minutes > 1)}",
             schedule=events.Schedule.rate(Duration.minutes(minutes)),
             targets=[
                 targets.LambdaFunction(

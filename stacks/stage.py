@@ -164,7 +164,7 @@ class Stage:
     mail_domain: str = setting("", group="Mails and users")
     """The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM domain, and
     prints the DNS records to set. Empty means that SES knows the sender already, or you verify it by hand
-    (docs/first-deploy.md)."""
+    (docs/first-deploy.md#steps)."""
     mails_per_second: int = setting(14, between(1, 50_000))
     """How many mails the shop sends per second: SES's maximum send rate in the region, or less if it has other senders.
     Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails, which cannot be
@@ -182,7 +182,7 @@ class Stage:
     """How many days logs are kept."""
     tracing: bool = setting(False)
     """X-Ray records one trace of the Lambdas a second, and 5 % of all other traces. A trace has only Lambda's own
-    segments (docs/observability.md)."""
+    segments (docs/observability.md#one-order-through-all-functions)."""
     canary_minutes: int = setting(0, between(0, 5))
     """A canary places an order through the public API and cancels it, once in this number of minutes. After the deploy,
     run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a month, which
@@ -208,13 +208,14 @@ class Stage:
         "it must be a repository as GitHub's tokens name it, such as owner/shop or owner@123456/shop@456789",
     )
     """The GitHub repository whose jobs may deploy, as the subject of its tokens names it: owner/shop, or
-    owner@123456/shop@456789 for repositories made or renamed since July 2026 (docs/ci.md).
+    owner@123456/shop@456789 for repositories made or renamed since July 2026
+    (docs/ci.md#access-from-github-to-aws).
     Empty means no repository."""
     bootstrap_qualifier: str = setting(
         "", "[a-z0-9]{1,10}", "use up to 10 lower-case letters and digits, as in cdk bootstrap --qualifier"
     )
     """The qualifier of the stage's own CDK bootstrap, if stages share an account
-    (docs/first-deploy.md). Empty means the CDK's default, `hnb659fds`."""
+    (docs/first-deploy.md#an-account-for-each-stage). Empty means the CDK's default, `hnb659fds`."""
     domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
     """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
     account](#the-account)). Empty means the addresses of AWS."""
@@ -263,7 +264,7 @@ class Stage:
     """The bundle leaves out package files that no Lambda needs, so that Lambdas start sooner."""
     gradual_release: str = setting("all-at-once", one_of("all-at-once", "linear"))
     """How a new version of the API function takes over: all requests at once, or ten percent more each minute, with a
-    rollback if its alarms are raised (docs/upgrades.md)."""
+    rollback if its alarms are raised (docs/upgrades.md#the-api)."""
 
     requests_per_second: int = setting(50, between(1, REQUEST_QUOTA), group="Limits of requests")
     """The rate limit and the burst limit of the API, without the webhooks. Together with the limits of the webhooks,
@@ -378,8 +379,8 @@ class Stage:
         r"[\w-]{32,64}",
         "it must be the id of a version, such as 2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)",
     )
-    """The version id of the secret that CloudFront sends to the API (docs/runbooks/rotate-secrets.md). Empty means the
-    version of the first deploy."""
+    """The version id of the secret that CloudFront sends to the API
+    (docs/runbooks/rotate-secrets.md#the-origin-secret). Empty means the version of the first deploy."""
 
     analytics: bool = setting(False, group="Analytics")
     """Operators can query the archive with Athena (docs/analytics.md)."""

@@ -161,7 +161,8 @@ def example_event(event: EventContract) -> dict[str, Any]:
     """Return an example of an event's detail."""
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     reached = kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status
-    status = next(iter([*filter(None, [reached]), *(state for state, _ in initial_states(event.row))]), "DELIVERED")
+    initial = {name: state for state, name in initial_states(event.row)}
+    status = reached or initial.get(event.name) or next(iter(initial.values()), "DELIVERED")
     allowed = typing.get_args(typing.get_type_hints(event.data).get("status"))
     if allowed and status not in allowed:  # a dispute is opened first, and won or lost last
         status = allowed[0 if kind.event_name == "INSERT" else -1]

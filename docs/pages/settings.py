@@ -12,7 +12,7 @@ from docs import markdown
 from functions.model.entities import SALE_SHARDS, SALES_MINUTE_SHARDS, STATUS_SHARDS
 from stacks.stage import STAGES, Stage
 
-POINTER = re.compile(r"\bdocs/([\w/-]+)\.md(#\w+)?")
+POINTER = re.compile(r"\bdocs/([\w/-]+)\.md(#[\w-]+)?")
 """A page of docs/, or an anchor in it, in the description of a setting."""
 
 
@@ -208,8 +208,8 @@ An administrator of the shop's account can delete the backups in the vault of th
     yield "## Measurements"
     yield """
 With `snap_start`, a cold start of the API skips the [imports](performance.md#cold-start). A snapshot has no secret
-([reasons](decisions/cost-and-scale.md#d80)). We did not measure this on AWS: compare `Init Duration` with
-`Restore Duration` in the log before you keep it.
+([reasons](decisions/cost-and-scale.md#d80)). We did not measure this on AWS: before you keep it, set
+`invocation_reports`, and compare `Init Duration` with `Restore Duration` in the log.
 """
 
 

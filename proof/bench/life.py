@@ -4,8 +4,8 @@ The order is placed, paid, invoiced, sent, delivered and archived. Real stream r
 workers. Another order of the same products was paid before, so the totals of the products exist.
 
 The floor (`minimum_units`) is a lower bound: it writes each copy, index entry and mail of our key table once, and reads
-nothing to detect a repetition. Two changes of the design would lower the floor. The row "deleted at ttl" includes the
-first change, and the next row includes both:
+nothing to detect a repetition. Two changes of the design would lower the floor. The row "if DynamoDB deleted its
+items" includes the first change, and the next row includes both:
 
 - DynamoDB could delete an order's items at their `ttl`, for free. But if it deleted an item before the archive had a
   copy of the item, the item would be lost. So our archive deletes the items itself.
@@ -235,8 +235,8 @@ def further_designs() -> dict[str, float]:
     """Return the units that each change of the design would save. A row of the page includes the rows before it. The
     docstring of this module names the disadvantages."""
     return {
-        "the same, deleted at ttl": 1 + 2,
-        "and payment and shipment within the order": 2 + 2 + 2 + 2,
+        "if DynamoDB deleted its items at their ttl": 1 + 2,
+        "and if its item contained payment and shipment": 2 + 2 + 2 + 2,
     }
 
 
@@ -301,7 +301,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
             act()
             batch, sent = _deliver_and_record(shop)
             shares = [_deduplication_share(one) for one in sent]
-            called = f"to know that the copies of an order that is {name} were made before"
+            called = f"detecting a repeated change of an order that is {name}"
             yield Figure(called, "requests", exact(sum(requests for requests, _ in shares)))
             yield Figure(called, "units", exact(sum(units for _, units in shares)))
             rejected = _redeliver(shop, batch)

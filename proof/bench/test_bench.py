@@ -64,7 +64,7 @@ def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(liv
 
 
 FROZEN_FLOORS = {
-    "life": "17bc0568207ba1a2",
+    "life": "b8c2b25989d1dd3a",
     "placing": "6d645cab3a1a20d9",
     "cold": "fa76ad2f141dc969",
 }

@@ -225,4 +225,3 @@ RESULTS = {
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-

@@ -121,6 +121,10 @@ def test_a_table_of_states_names_every_change_that_makes_an_item() -> None:
     assert all(f" : {kind.name}\n" in page for kind in made)
 
 
+def test_the_example_of_a_placed_order_is_unpaid() -> None:
+    assert example_event(EVENTS_BY_NAME["OrderPlaced"])["data"]["status"] == "PENDING"
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
 def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_does_not(event: EventContract) -> None:
     right = example_event(event)
