@@ -1,6 +1,9 @@
 """Tests `python -m ops first-deploy`, by which `make deploy` protects only a stack that exists."""
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -9,6 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from ops.__main__ import main
 from ops.commands import first_deploy
+from stacks import PROJECT
 
 STACK = "orderstream-prod"
 ABSENT = ClientError(
@@ -52,3 +56,44 @@ def test_a_stack_that_exists_is_not_even_if_a_later_deploy_failed(said: Callable
 def test_if_aws_does_not_say_it_the_deploy_stops_with_a_sentence(said: Callable[..., str], error: Exception) -> None:
     with pytest.raises(SystemExit, match=f"Cannot find out whether {STACK} exists: .*(You may not|Could not connect)"):
         said(error)
+
+
+PROTECTED, UNPROTECTED = (
+    "deploy --all --context stage=dev",
+    "deploy --all --context stage=dev --context first_deploy=true",
+)
+FAKE_CDK = """#!/bin/sh
+echo "$@" >> "$LOG"
+[ $(wc -l < "$LOG") -gt $FAILURES ] || { echo "The role cannot be assumed by Lambda." >&2; exit 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "failures", "deploys", "succeeds"),
+    [
+        ("yes", 0, [UNPROTECTED, PROTECTED], True),
+        ("yes", 1, [UNPROTECTED, UNPROTECTED, PROTECTED], True),
+        ("yes", 2, [UNPROTECTED, UNPROTECTED], False),
+        ("", 1, [PROTECTED], False),
+    ],
+)
+def test_make_deploy_repeats_only_the_first_deploy_and_only_once(
+    tmp_path: Path, first: str, failures: int, deploys: list[str], succeeds: bool
+) -> None:
+    log, cdk, python = (tmp_path / name for name in ("log", "cdk", "python"))
+    for command, script in ((cdk, FAKE_CDK), (python, f"#!/bin/sh\necho {first}\n")):
+        command.write_text(script)
+        command.chmod(0o755)
+    make = [
+        "make",
+        "deploy",
+        "--old-file=check-deploy-template",
+        f"cdk={cdk}",
+        f"python={python}",
+        "STAGE=dev",
+        "ARGS=",
+    ]
+    environment = {"PATH": os.environ["PATH"], "LOG": str(log), "FAILURES": str(failures)}
+    done = subprocess.run(make, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    assert [line.strip() for line in log.read_text().splitlines()] == deploys
+    assert (done.returncode == 0) == succeeds, done.stderr
