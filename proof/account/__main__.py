@@ -1,7 +1,6 @@
 """Check the shop: `make prove` on this machine, `make prove STAGE=NAME` in a throw-away stage of an AWS account."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from proof.account.laptop import LocalTarget
 from proof.account.price import MAX_DOLLARS, estimate_dollars
 from proof.account.report import FOLDER, build_report, render_report, write_report
 from proof.account.steps import STEPS, Result, Step, judge, run_steps, without_result
+from proof.support.emulator_endpoint import use_emulator
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.endpoint:
         if options.stage == LAPTOP:
             sys.exit("--endpoint needs a stage: make prove STAGE=proof ARGS='--endpoint http://127.0.0.1:4566'")
-        os.environ["AWS_ENDPOINT_URL"] = options.endpoint  # boto3 and the CDK read it
+        use_emulator(options.endpoint)
     if options.stage == LAPTOP:
         target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
         return prove(target, options, dollars=None, keep=False)

@@ -10,6 +10,7 @@ from proof.conformance.probes import PROBES
 from proof.conformance.probes.kinds import Probe
 from proof.conformance.runners import aws
 from proof.conformance.runners.registry import RUNNERS, versions
+from proof.support.emulator_endpoint import use_emulator
 
 LOCAL_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.endpoint:
         if options.runner != "aws" or options.record:
             parser.error("--endpoint goes with --aws and without --record: the results are not those of AWS")
-        os.environ["AWS_ENDPOINT_URL"] = options.endpoint
+        use_emulator(options.endpoint)
     if unknown := set(options.names) - {probe.name for probe in PROBES}:
         parser.error(f"no such probe: {', '.join(sorted(unknown))}")
     if options.runner == "aws" and not aws.has_credentials():

@@ -1,5 +1,6 @@
 """The probes and their recorded results are complete, and the page shows them."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -59,3 +60,33 @@ def test_results_of_an_emulator_are_not_recorded_as_those_of_aws(capsys: pytest.
     with pytest.raises(SystemExit):
         main(["--aws", "--endpoint", "http://127.0.0.1:4566", "--record"])
     assert "without --record" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "removed", "message"),
+    [
+        (
+            "http://127.0.0.1:9",
+            "",
+            "No emulator of AWS answers at http://127.0.0.1:9. Start it, or correct --endpoint.",
+        ),
+        ("127.0.0.1:9", "", "No emulator of AWS answers at 127.0.0.1:9. Start it, or correct --endpoint."),
+        (
+            "http://127.0.0.1:9",
+            "AWS_ACCESS_KEY_ID",
+            "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_DEFAULT_REGION",
+        ),
+        (
+            "http://127.0.0.1:9",
+            "AWS_DEFAULT_REGION",
+            "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_DEFAULT_REGION",
+        ),
+    ],
+)
+def test_an_emulator_that_cannot_be_used_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, removed: str, message: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "")
+    monkeypatch.delenv(removed or "absent", raising=False)
+    with pytest.raises(SystemExit, match=re.escape(message)):
+        main(["--aws", "--endpoint", endpoint])

@@ -1,4 +1,4 @@
-"""Plays an order in LocalEmu: handlers place, pay and ship it, each in a process with the credentials of its role."""
+"""Plays an order in LocalEmu from its payment to its archive. Each handler is a process with its role's credentials."""
 
 import json
 import os
@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.table import Table
-from functions.model.table import ROWS_BY_TYPE
+from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
 from functions.shop import customers, products
 from functions.shop.shop import Caller, ShopContext
+from local.event_source_mappings.records import to_lambda_record
 from local.world.dynamodb_engine import REGION
-from local.world.handlers import load_readers, load_workers, to_sqs_record
+from local.world.handlers import load_readers, to_sqs_record
 from local.world.stripe_account import sign_webhook
 from proof.second_engine import roles, stack
 from proof.second_engine.emulator import Emulator
@@ -24,12 +25,16 @@ Item = dict[str, Any]
 INVOKE = """
 import functools, importlib, json, sys
 import botocore.session
+from functions.adapters.payment_provider import HttpPaymentProvider
 from proof.support.lambda_context import FakeContext
 Session = botocore.session.Session
 Session.create_client = functools.partialmethod(Session.create_client, verify=False)
+HttpPaymentProvider._request = lambda *request: {"id": "re_1", "status": "succeeded"}
 answer = importlib.import_module("functions.handlers." + sys.argv[1]).handler(json.load(sys.stdin), FakeContext())
 json.dump(answer, open(sys.argv[2], "w"))
 """
+"""The program of a handler's process. Only the payment provider is simulated."""
+PARCEL = {"carrier": "dhl", "tracking_number": "42"}
 QUIET_ROUNDS = 3
 """How many times no queue has a message before the order is complete: LocalEmu's bus delivers a little later."""
 
@@ -38,28 +43,27 @@ class Handlers:
     """The handlers of a stack, with their roles. This class delivers the records and messages, instead of LocalEmu."""
 
     def __init__(self, emulator: Emulator, name: str) -> None:
-        self.emulator, self.calls = emulator, 0
-        client = emulator.client("lambda")
+        self.emulator, self.calls = emulator, list[str]()
+        client, sqs = emulator.client("lambda"), emulator.client("sqs")
         found = client.list_functions(MaxItems=50)["Functions"]
         self.functions = {one["Handler"].split(".")[2]: one for one in found}
+        modules = {one["FunctionName"]: module for module, one in self.functions.items()}
         self.sessions = {module: roles.assume(emulator, one["Role"]) for module, one in self.functions.items()}
+        self.queues: dict[str, str] = {}
         for mapping in client.list_event_source_mappings()["EventSourceMappings"]:
             client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+            _, _, service, _, _, queue, *_ = mapping["EventSourceArn"].split(":")
+            if service == "sqs":
+                module = modules[mapping["FunctionArn"].split(":")[6]]
+                self.queues[module] = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
         self.variables = self.functions["api"]["Environment"]["Variables"]
         self.images: dict[str, Item] = {}
         sender = self.functions["order_notification_worker"]["Environment"]["Variables"]["SENDER"]
         emulator.client("sesv2").create_email_identity(EmailIdentity=sender)
-        self.queues = {module: self._queue_of(module) for module in load_workers_by_module()}
-
-    def _queue_of(self, module: str) -> str:
-        name = self.functions[module]["FunctionName"]
-        (mapping,) = self.emulator.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
-        queue = mapping["EventSourceArn"].rpartition(":")[2]
-        return str(self.emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])
 
     def invoke(self, module: str, event: Any) -> Any:
         """Run a handler with the variables and the role of its function. Raises StackFailed if it fails."""
-        self.calls += 1
+        self.calls.append(module)
         answer = self.emulator.folder / "answer.json"
         environment = {
             **self.functions[module]["Environment"]["Variables"],
@@ -83,17 +87,27 @@ class Handlers:
         signed_in = replace(token, client_id=self.variables["CLIENT_ID"])
         return self._deliver(self.invoke("api", json_event(method, path, signed_in, body, key=key)))
 
-    def pay(self, order_id: str, total: int) -> None:
+    def pay(self, order_id: str, total: int, payment_id: str) -> None:
         secret = self.emulator.client("secretsmanager").get_secret_value(SecretId=self.variables["WEBHOOK_SECRET"])
-        text = json.dumps(payment_event(order_id, total))
+        text = json.dumps(payment_event(order_id, total, id=f"evt_{payment_id}", payment_id=payment_id))
         signature = sign_webhook(json.loads(secret["SecretString"])["current"], text, time.time())
         headers = {**JSON, "stripe-signature": signature}
         self._deliver(self.invoke("api", http_event("POST", "/payments/events", body=text, headers=headers)))
 
+    def expire(self, order_id: str) -> None:
+        """Delete the expiry marker of an order, and deliver the effects. LocalEmu would delete it after its time."""
+        key = EXPIRY_MARKER.key(order_id=order_id)
+        self.emulator.client("dynamodb").delete_item(TableName=self.variables["TABLE_NAME"], Key=key)
+        self._deliver_effects()
+
     def _deliver(self, response: Any) -> Any:
         if response["statusCode"] >= 300:
             raise stack.StackFailed(f"the API answered {response}")
-        quiet = 0
+        self._deliver_effects()
+        return json.loads(response["body"]) if response.get("body") else None
+
+    def _deliver_effects(self) -> None:
+        quiet, sqs = 0, self.emulator.client("sqs")
         while quiet < QUIET_ROUNDS:
             quiet += 1
             if records := self.new_records():
@@ -101,17 +115,14 @@ class Handlers:
                 for reader in load_readers():
                     self._expect_success(reader, records)
             for module, url in self.queues.items():
-                sqs = self.emulator.client("sqs")
-                found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
-                for one in found:
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-                if found:
+                if found := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
                     quiet = 0
                     source = {"eventSourceARN": f"arn:aws:sqs:{REGION}:000000000000:{url.rpartition('/')[2]}"}
                     messages = [{"messageId": one["MessageId"], "body": one["Body"], **source} for one in found]
                     self._expect_success(module, [to_sqs_record(one) for one in messages])
+                    for one in found:
+                        sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
             time.sleep(0.3)
-        return json.loads(response["body"]) if response.get("body") else None
 
     def _expect_success(self, module: str, records: list[Any]) -> None:
         if (answer := self.invoke(module, {"Records": records})) != {"batchItemFailures": []}:
@@ -133,23 +144,23 @@ class Handlers:
                     **({"OldImage": old} if old else {}),
                     **({"NewImage": new} if new else {}),
                     "SequenceNumber": str(10**20 + time.time_ns()),
-                    "SizeBytes": 1,
-                    "StreamViewType": "NEW_AND_OLD_IMAGES",
                     "ApproximateCreationDateTime": int(time.time()),
                 }
                 kind = "MODIFY" if old and new else "INSERT" if new else "REMOVE"
-                record = {"eventID": str(time.time_ns()), "eventName": kind, "eventVersion": "1.1", "dynamodb": change}
-                records.append({**record, "eventSource": "aws:dynamodb", "awsRegion": REGION, "eventSourceARN": table})
+                expired = {"userIdentity": {}} if item.get("type") == {"S": EXPIRY_MARKER.type} else {}
+                record = {"eventID": str(time.time_ns()), "eventName": kind, "dynamodb": change, **expired}
+                records.append(to_lambda_record(record, region=REGION, stream_arn=table))
         return records
 
-
-def load_workers_by_module() -> list[str]:
-    """Return the modules of the functions that have a queue."""
-    return sorted({worker.__name__.rpartition(".")[2] for worker in load_workers().values()})
+    def expect_items(self, *kinds: str) -> None:
+        """Raise StackFailed if the table has no item of one of these types."""
+        found = {image["type"]["S"] for image in self.images.values() if "type" in image}
+        if missing := set(kinds) - found:
+            raise stack.StackFailed(f"the order has no {', '.join(sorted(missing))}: {sorted(found)}")
 
 
 def play_order(emulator: Emulator, name: str) -> None:
-    """Place, pay and ship an order. Raises StackFailed if a handler fails or an effect is missing.
+    """Place an order, pay it twice, ship and archive it. Raises StackFailed if a handler fails or an effect is missing.
 
     At the end, the API's role loses one action. Also raises StackFailed if the API can still place an order then.
     """
@@ -162,13 +173,17 @@ def play_order(emulator: Emulator, name: str) -> None:
     products.receive_stock(shop, staff, "first mugs", "mug", 10)
     body = {"lines": [{"product_id": "mug", "quantity": 2}], "address": HOME_ADDRESS}
     placed = handlers.request("POST", "/orders", ANN, body, "order-1")
-    handlers.pay(placed["order_id"], placed["total"])
-    path = f"/orders/{placed['order_id']}/shipments/{placed['order_id']}-1/dispatched"
-    handlers.request("POST", path, WAREHOUSE, {"carrier": "dhl", "tracking_number": "42"}, "shipment-1")
-    kinds = {image["type"]["S"] for image in handlers.images.values() if "type" in image}
-    if missing := {"Order", "Payment", "Invoice", "Shipment"} - kinds:
-        raise stack.StackFailed(f"the order has no {', '.join(sorted(missing))}: {sorted(kinds)}")
-    print(f"{name}: placed, paid and shipped an order in {handlers.calls} calls of handlers, each with its own role")
+    order_id = placed["order_id"]
+    for payment_id in ("pi_1", "pi_2"):  # the shop refunds the second payment
+        handlers.pay(order_id, placed["total"], payment_id)
+    shipment = f"/orders/{order_id}/shipments/{order_id}-1"
+    handlers.request("POST", f"{shipment}/dispatched", WAREHOUSE, PARCEL, "shipment-1")
+    handlers.request("POST", f"{shipment}/delivered", WAREHOUSE, {}, "shipment-2")
+    handlers.expect_items("Order", "Payment", "Invoice", "Shipment", "Refund")
+    handlers.expire(order_id)
+    handlers.expect_items("ArchivedOrder")
+    calls, called = len(handlers.calls), len(set(handlers.calls))
+    print(f"{name}: played an order in {calls} calls of {called} handlers, each with its own role")
     roles.remove_action(emulator, handlers.functions["api"]["Role"], "dynamodb:PutItem")
     try:
         handlers.request("POST", "/orders", ANN, body, "order-2")

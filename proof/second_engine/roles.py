@@ -1,19 +1,32 @@
 """Checks in LocalEmu what the role of each function may do: all that its policy names, and nothing else."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local.world.dynamodb_engine import REGION
 from proof.second_engine import stack
 from proof.second_engine.emulator import Emulator
 from proof.support.synthesized import as_list
 
 Request = tuple[str, str, dict[str, Any]]
 """The service, the operation in lower case, and the parameters of a request."""
+SERVICES = {"ses": "sesv2"}
+STREAM_OPERATIONS = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
+OPERATIONS = {
+    "ConditionCheckItem": "TransactWriteItems",
+    "DeleteObjectVersion": "DeleteObject",
+    "ListBucket": "ListObjectsV2",
+    "ListBucketVersions": "ListObjectVersions",
+}
+"""The operation that needs an action, if their names differ."""
 KEY = {"PK": {"S": "probe"}, "SK": {"S": "probe"}}
+VALUES = {"ExpressionAttributeValues": {":pk": {"S": "probe"}}}
 FOREIGN = "foreign"
 FAIL_AFTER_IAM = {"dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 """LocalEmu allows these requests, then answers 500 to an unknown shard. Other answers 500 may come from its IAM."""
@@ -111,132 +124,60 @@ def is_allowed(emulator: Emulator, role: Role, action: str, arn: str) -> bool:
 
 def _foreign(arn: str) -> str:
     """Return the ARN of a resource of the same type that is not the shop's."""
-    head, _, name = arn.rpartition(":")
-    if head.endswith(":secret"):
-        return f"{head}:{FOREIGN}"
-    if ":log-group:" in arn:
-        return f"{arn.partition(':log-group:')[0]}:log-group:{FOREIGN}:*"
-    if "/" not in name or head.startswith("arn:aws:s3"):
-        return f"{head}:{FOREIGN}" + (f"/{name.partition('/')[2]}" if "/" in name else "")
-    kind, _, rest = name.partition("/")
-    return f"{head}:{kind}/{FOREIGN}" + (f"/{rest.partition('/')[2]}" if "/" in rest else "")
+    return re.sub(
+        r"^((?:[^:]*:){5}(?:secret:|log-group:|(?:event-bus|identity|key|table)/)?)/?[^:/]+", rf"\1{FOREIGN}", arn
+    )
 
 
 def request_of(action: str, arn: str) -> Request:
     """Return the request that needs exactly this action on this resource."""
     service, _, operation = action.partition(":")
-    return REQUESTS[service](operation, arn)
-
-
-def _dynamodb(operation: str, arn: str) -> Request:
-    path = arn.rpartition(":table/")[2] if ":table/" in arn else arn
-    table, _, end = path.partition("/")
-    if operation in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"):
-        shard = {"ShardId": "shardId-00000000000000000000-00000000", "ShardIteratorType": "LATEST"}
-        streams: dict[str, tuple[str, dict[str, Any]]] = {
-            "DescribeStream": ("describe_stream", {"StreamArn": arn}),
-            "GetRecords": ("get_records", {"ShardIterator": f"{arn}|1|probe"}),
-            "GetShardIterator": ("get_shard_iterator", {"StreamArn": arn, **shard}),
-            "ListStreams": ("list_streams", {"TableName": table}),
-        }
-        return ("dynamodbstreams", *streams[operation])
-    index = {"IndexName": end.removeprefix("index/")} if end.startswith("index/") else {}
-    value: dict[str, Any] = {"ExpressionAttributeValues": {":pk": {"S": "probe"}}}
-    prefix = f"{index['IndexName']}PK" if index else "PK"
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
-        "BatchGetItem": ("batch_get_item", {"RequestItems": {table: {"Keys": [KEY]}}}),
-        "BatchWriteItem": ("batch_write_item", {"RequestItems": {table: [{"DeleteRequest": {"Key": KEY}}]}}),
-        "ConditionCheckItem": (
-            "transact_write_items",
-            {
-                "TransactItems": [
-                    {"ConditionCheck": {"TableName": table, "Key": KEY, "ConditionExpression": "attribute_exists(PK)"}}
-                ]
-            },
-        ),
-        "DeleteItem": ("delete_item", {"TableName": table, "Key": KEY}),
-        "GetItem": ("get_item", {"TableName": table, "Key": KEY}),
-        "PutItem": ("put_item", {"TableName": table, "Item": KEY}),
-        "Query": ("query", {"TableName": table, "KeyConditionExpression": f"{prefix} = :pk", **value, **index}),
-        "UpdateItem": (
-            "update_item",
-            {
-                "TableName": table,
-                "Key": KEY,
-                "UpdateExpression": "SET probe = :pk",
-                "ConditionExpression": "probe = :pk",
-                **value,
-            },
-        ),
-    }
-    return ("dynamodb", *requests[operation])
-
-
-def _s3(operation: str, arn: str) -> Request:
+    service = "dynamodbstreams" if operation in STREAM_OPERATIONS else SERVICES.get(service, service)
+    name = arn.rpartition("/")[2]
+    table, _, part = arn.rpartition(":table/")[2].partition("/")
+    index = {"IndexName": part.removeprefix("index/")} if part.startswith("index/") else {}
+    condition = {"KeyConditionExpression": f"{index.get('IndexName', '')}PK = :pk", **index}
+    check = {"TableName": table, "Key": KEY, "ConditionExpression": "attribute_exists(PK)"}
+    change = {"UpdateExpression": "SET probe = :pk", "ConditionExpression": "probe = :pk"}
+    shard = {"ShardId": "shardId-00000000000000000000-00000000", "ShardIteratorType": "LATEST"}
     bucket, _, key = arn.rpartition(":::")[2].partition("/")
-    named = {"Bucket": bucket, "Key": key.replace("*", "probe") or "probe"}
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
-        "DeleteObjectVersion": ("delete_object", {**named, "VersionId": "probe"}),
-        "GetObject": ("get_object", named),
-        "ListBucket": ("list_objects_v2", {"Bucket": bucket}),
-        "ListBucketVersions": ("list_object_versions", {"Bucket": bucket}),
-        "PutObject": ("put_object", named),
-    }
-    return ("s3", *requests[operation])
-
-
-def _sqs(operation: str, arn: str) -> Request:
-    _, _, _, region, account, name = arn.split(":")
-    queue = {"QueueUrl": f"http://sqs.{region}.localhost.localemu.cloud:4566/{account}/{name}"}
-    receipt = {**queue, "ReceiptHandle": "probe"}
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
-        "ChangeMessageVisibility": ("change_message_visibility", {**receipt, "VisibilityTimeout": 0}),
-        "DeleteMessage": ("delete_message", receipt),
-        "GetQueueAttributes": ("get_queue_attributes", queue),
-        "ReceiveMessage": ("receive_message", queue),
-        "SendMessage": ("send_message", {**queue, "MessageBody": "probe"}),
-    }
-    return ("sqs", *requests[operation])
-
-
-def _kms(operation: str, arn: str) -> Request:
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
-        "Decrypt": ("decrypt", {"CiphertextBlob": b"probe", "KeyId": arn}),
-        "DescribeKey": ("describe_key", {"KeyId": arn}),
-        "Encrypt": ("encrypt", {"Plaintext": b"probe", "KeyId": arn}),
-        "GenerateDataKey": ("generate_data_key", {"KeySpec": "AES_256", "KeyId": arn}),
-    }
-    return ("kms", *requests[operation])
-
-
-def _logs(operation: str, arn: str) -> Request:
-    stream = {"logGroupName": arn.partition(":log-group:")[2].partition(":")[0], "logStreamName": "probe"}
-    if operation == "CreateLogStream":
-        return "logs", "create_log_stream", stream
-    return "logs", "put_log_events", {**stream, "logEvents": [{"timestamp": 0, "message": "probe"}]}
-
-
-def _ses(operation: str, arn: str) -> Request:
+    stored = {"Bucket": bucket, "Key": key.replace("*", "probe") or "probe"}
+    queue = {"QueueUrl": f"http://sqs.{REGION}.localhost.localemu.cloud:4566/000000000000/{arn.rpartition(':')[2]}"}
+    log = {"logGroupName": arn.partition(":log-group:")[2].partition(":")[0], "logStreamName": "probe"}
     address = {"EmailAddress": "probe@example.com"}
-    requests: dict[str, tuple[str, dict[str, Any]]] = {
-        "DeleteSuppressedDestination": ("delete_suppressed_destination", address),
-        "GetSuppressedDestination": ("get_suppressed_destination", address),
-        "SendEmail": ("send_email", {"FromEmailAddress": arn.rpartition("/")[2], "Destination": {}, "Content": MAIL}),
+    parameters: dict[str, dict[str, Any]] = {
+        "BatchGetItem": {"RequestItems": {table: {"Keys": [KEY]}}},
+        "BatchWriteItem": {"RequestItems": {table: [{"DeleteRequest": {"Key": KEY}}]}},
+        "ConditionCheckItem": {"TransactItems": [{"ConditionCheck": check}]},
+        "DeleteItem": {"TableName": table, "Key": KEY},
+        "GetItem": {"TableName": table, "Key": KEY},
+        "PutItem": {"TableName": table, "Item": KEY},
+        "Query": {"TableName": table, **VALUES, **condition},
+        "UpdateItem": {"TableName": table, "Key": KEY, **VALUES, **change},
+        "DescribeStream": {"StreamArn": arn},
+        "GetRecords": {"ShardIterator": f"{arn}|1|probe"},
+        "GetShardIterator": {"StreamArn": arn, **shard},
+        "ListStreams": {"TableName": table},
+        "PutEvents": {"Entries": [{"Source": "p", "DetailType": "p", "Detail": "{}", "EventBusName": name}]},
+        "Decrypt": {"CiphertextBlob": b"probe", "KeyId": arn},
+        "DescribeKey": {"KeyId": arn},
+        "Encrypt": {"Plaintext": b"probe", "KeyId": arn},
+        "GenerateDataKey": {"KeySpec": "AES_256", "KeyId": arn},
+        "CreateLogStream": log,
+        "PutLogEvents": {**log, "logEvents": [{"timestamp": 0, "message": "probe"}]},
+        "DeleteObjectVersion": {**stored, "VersionId": "probe"},
+        "GetObject": stored,
+        "ListBucket": {"Bucket": bucket},
+        "ListBucketVersions": {"Bucket": bucket},
+        "PutObject": stored,
+        "GetSecretValue": {"SecretId": arn},
+        "DeleteSuppressedDestination": address,
+        "GetSuppressedDestination": address,
+        "SendEmail": {"FromEmailAddress": name, "Destination": {}, "Content": MAIL},
+        "ChangeMessageVisibility": {**queue, "ReceiptHandle": "probe", "VisibilityTimeout": 0},
+        "DeleteMessage": {**queue, "ReceiptHandle": "probe"},
+        "GetQueueAttributes": queue,
+        "ReceiveMessage": queue,
+        "SendMessage": {**queue, "MessageBody": "probe"},
     }
-    return ("sesv2", *requests[operation])
-
-
-REQUESTS: Mapping[str, Callable[[str, str], Request]] = {
-    "dynamodb": _dynamodb,
-    "events": lambda _, arn: (
-        "events",
-        "put_events",
-        {"Entries": [{"Source": "p", "DetailType": "p", "Detail": "{}", "EventBusName": arn.rpartition("/")[2]}]},
-    ),
-    "kms": _kms,
-    "logs": _logs,
-    "s3": _s3,
-    "secretsmanager": lambda _, arn: ("secretsmanager", "get_secret_value", {"SecretId": arn}),
-    "ses": _ses,
-    "sqs": _sqs,
-}
+    return service, xform_name(OPERATIONS.get(operation, operation)), parameters[operation]

@@ -1,12 +1,10 @@
 """Creates, updates and deletes a stack in LocalEmu, as `make deploy` does in an account."""
 
-import copy
 import io
 import json
 import time
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -32,39 +30,22 @@ class StackFailed(RuntimeError):
     """CloudFormation did not create, update or delete the stack. The message has its reasons."""
 
 
-@dataclass(frozen=True)
-class Adaptation:
-    """A change of the template. `change`: changes the template in place and returns the number of changed places."""
+def adapt(template: Mapping[str, Any]) -> tuple[Template, int]:
+    """Return the template to deploy, and the number of changed places.
 
-    reason: str
-    change: Callable[[Template], int]
-
-
-def _name_archives(template: Template) -> int:
-    """Replace `Archive.Arn` by the ARN that the archive gets."""
-    resources = template["Resources"]
-    arns = {id: "archive/" + id for id, one in resources.items() if one["Type"] == "AWS::Events::Archive"}
-
-    def replace(node: Any) -> int:
-        changed = 0
-        for key, value in list(node.items() if isinstance(node, dict) else enumerate(node)):
-            if isinstance(value, dict) and (of := value.get("Fn::GetAtt")) and of[0] in arns and of[1] == "Arn":
-                node[key] = {"Fn::Sub": f"arn:aws:events:${{AWS::Region}}:${{AWS::AccountId}}:{arns[of[0]]}"}
-                changed += 1
-            elif isinstance(value, dict | list):
-                changed += replace(value)
-        return changed
-
-    return replace(resources)
-
-
-ADAPTATIONS = (Adaptation("it does not know the attribute Arn of an event archive", _name_archives),)
-
-
-def adapt(template: Mapping[str, Any]) -> tuple[Template, dict[str, int]]:
-    """Return the template that is deployed, and the number of changed places for each reason."""
-    adapted: Template = copy.deepcopy(dict(template))
-    return adapted, {one.reason: one.change(adapted) for one in ADAPTATIONS}
+    LocalEmu does not know the attribute `Arn` of an event archive. Each such place gets the ARN that the archive gets.
+    """
+    text, changed = json.dumps(template), 0
+    for id, one in template["Resources"].items():
+        if one["Type"] == "AWS::Events::Archive":
+            unknown, arn = (
+                {"Fn::GetAtt": [id, "Arn"]},
+                f"arn:aws:events:${{AWS::Region}}:${{AWS::AccountId}}:archive/{id}",
+            )
+            changed += text.count(json.dumps(unknown))
+            text = text.replace(json.dumps(unknown), json.dumps({"Fn::Sub": arn}))
+    adapted: Template = json.loads(text)
+    return adapted, changed
 
 
 def deploy(emulator: Emulator, name: str, template: Mapping[str, Any]) -> None:

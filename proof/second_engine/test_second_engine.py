@@ -15,7 +15,7 @@ STAGES = ("prod", "dev")
 def test_two_places_of_a_template_are_changed_for_the_second_engine(stage: str) -> None:
     template = synthesize(f"orderstream-{stage}", stage=stage).body
     adapted, changes = stack.adapt(template)
-    assert list(changes.values()) == [2], "two statements of the operators' tools name the event archive"
+    assert changes == 2, "two statements of the operators' tools name the event archive"
     different = [id for id, one in template["Resources"].items() if adapted["Resources"][id] != one]
     assert len(different) == 1
     assert different[0].startswith("OperatorsTools")
