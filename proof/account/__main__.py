@@ -113,11 +113,11 @@ def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: boo
     """Add the usage of each step from CloudWatch. Call this before the stage is destroyed.
 
     `wait`: whether to wait until CloudWatch has the last metrics, which arrive some minutes late."""
-    if wait and any(one.started_at for one in results):
+    measured = [one for one in results if one.started_at and one.step.needs_shop]
+    if wait and measured:
         time.sleep(METRIC_DELAY_SECONDS)
-    for one in results:
-        if one.started_at and one.step.needs_shop:
-            one.usage = target.measure(one.started_at, one.started_at + one.seconds)
+    for one in measured:
+        one.usage = target.measure(one.started_at, one.started_at + one.seconds)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -104,6 +104,16 @@ def test_the_report_of_an_emulator_names_its_endpoint(
     assert "http://127.0.0.1:4566 in " in (tmp_path / "report.md").read_text()
 
 
+def test_after_a_failed_deploy_the_proof_does_not_wait_for_metrics(
+    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    account.fails.add(DEPLOY)
+    waited: list[float] = []
+    monkeypatch.setattr(program.time, "sleep", waited.append)
+    assert prove(monkeypatch, tmp_path) == 1
+    assert waited == []
+
+
 @pytest.mark.parametrize(
     "error", [StepFailed("no invoice"), AssertionError("a bug of the step"), SystemExit("Cannot read the stack")]
 )

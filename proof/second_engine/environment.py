@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from stacks import PROJECT
@@ -26,23 +26,15 @@ def find_python() -> str | None:
     Raises NoPython if the environment variable SECOND_PYTHON names another one, or none that runs.
     """
     wanted = os.environ.get(VARIABLE)
-    for variables in _settings(wanted or PYTHON):
-        if path := _path_of(wanted or PYTHON, variables):
+    name, script = wanted or PYTHON, "import sys; print(sys.executable if sys.version_info[:2] == (3, 13) else '')"
+    # A shim of pyenv runs only with a version.
+    versions = [{"PYENV_VERSION": version} for version in _output(["pyenv", "whence", name], {}).split()]
+    for variables in ({}, *versions):
+        if path := _output([name, "-c", script], variables):
             return path
     if wanted:
         raise NoPython(f"{VARIABLE}={wanted} is not Python 3.13, or does not run.")
     return None
-
-
-def _settings(name: str) -> Iterator[Mapping[str, str]]:
-    """Yield the environment variables to try: none, then each version of pyenv, whose shim needs one."""
-    yield {}
-    yield from ({"PYENV_VERSION": version} for version in _output(["pyenv", "whence", name], {}).split())
-
-
-def _path_of(name: str, variables: Mapping[str, str]) -> str:
-    script = "import sys; print(sys.executable if sys.version_info[:2] == (3, 13) else '')"
-    return _output([name, "-c", script], variables)
 
 
 def _output(command: list[str], variables: Mapping[str, str]) -> str:

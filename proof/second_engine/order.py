@@ -35,6 +35,8 @@ json.dump(answer, open(sys.argv[2], "w"))
 """
 """The program of a handler's process. Only the payment provider is simulated."""
 PARCEL = {"carrier": "dhl", "tracking_number": "42"}
+ATTEMPTS = 3
+"""How often a batch is delivered: on a busy machine, a request to LocalEmu may time out."""
 QUIET_ROUNDS = 3
 """How many times no queue has a message before the order is complete: LocalEmu's bus delivers a little later."""
 
@@ -80,6 +82,7 @@ class Handlers:
         )
         if done.returncode or "AccessDenied" in done.stdout or "not authorized" in done.stdout:
             raise stack.StackFailed(f"{module} failed: {done.stdout[-1500:]}{done.stderr[-1500:]}")
+        self.output = done.stdout[-1500:]
         return json.loads(answer.read_text())
 
     def request(self, method: str, path: str, token: Token, body: Any, key: str) -> Any:
@@ -125,8 +128,10 @@ class Handlers:
             time.sleep(0.3)
 
     def _expect_success(self, module: str, records: list[Any]) -> None:
-        if (answer := self.invoke(module, {"Records": records})) != {"batchItemFailures": []}:
-            raise stack.StackFailed(f"{module} reports {answer}")
+        for _ in range(ATTEMPTS):
+            if (answer := self.invoke(module, {"Records": records})) == {"batchItemFailures": []}:
+                return
+        raise stack.StackFailed(f"{module} reports {answer}: {self.output}")
 
     def new_records(self) -> list[Any]:
         """Return the stream records of the changes since the last call: LocalEmu loses those of transactions."""
