@@ -73,7 +73,12 @@ def deploy(emulator: Emulator, name: str, template: Mapping[str, Any]) -> None:
 
 
 def delete(emulator: Emulator, name: str) -> None:
-    """Delete the stack. Raises StackFailed."""
+    """Empty the buckets of the stack and delete it. Raises StackFailed."""
+    s3 = emulator.client("s3")
+    for bucket in [one["Name"] for one in s3.list_buckets()["Buckets"] if one["Name"].startswith(name)]:
+        found = s3.list_object_versions(Bucket=bucket)
+        for one in [*found.get("Versions", []), *found.get("DeleteMarkers", [])]:
+            s3.delete_object(Bucket=bucket, Key=one["Key"], VersionId=one["VersionId"])
     emulator.client("cloudformation").delete_stack(StackName=name)
     _wait(emulator, name, None)
 
