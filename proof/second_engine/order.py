@@ -152,7 +152,7 @@ class Handlers:
                     "ApproximateCreationDateTime": int(time.time()),
                 }
                 kind = "MODIFY" if old and new else "INSERT" if new else "REMOVE"
-                expired = {"userIdentity": {}} if item.get("type") == {"S": EXPIRY_MARKER.type} else {}
+                expired: Item = {"userIdentity": {}} if item.get("type") == {"S": EXPIRY_MARKER.type} else {}
                 record = {"eventID": str(time.time_ns()), "eventName": kind, "dynamodb": change, **expired}
                 records.append(to_lambda_record(record, region=REGION, stream_arn=table))
         return records
