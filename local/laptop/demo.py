@@ -53,6 +53,7 @@ class LaptopTarget(ScenarioTarget):
             "amount": str(order["due"]),
             "currency": order["currency"].lower(),
             "metadata[order_id]": order["order_id"],
+            "confirm": "true",
         }
         url = f"{self.shop.provider_url}/v1/payment_intents"
         key = {"Idempotency-Key": order["order_id"]}

@@ -1,8 +1,9 @@
 """Simulates a payment provider with Stripe's API: it takes payments, sends signed webhooks, and makes refunds.
 
-    curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" http://127.0.0.1:PORT/v1/payment_intents
+    curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" -d confirm=true http://127.0.0.1:PORT/v1/payment_intents
 
-The field `payment_method` selects the outcome. Its values are the names of Stripe's test cards:
+Without `confirm=true`, the payment waits until it is confirmed, with its client secret or the API key. The field
+`payment_method` selects the outcome. Its values are the names of Stripe's test cards:
 
 - `pm_card_chargeDeclined`: the payment fails.
 - `pm_card_pendingRefund`: a refund is pending first, and then succeeds.
@@ -16,6 +17,7 @@ Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webh
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 import re
@@ -27,20 +29,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import urllib3
 
 from local.laptop.http_server import HttpResponse, LoopbackServer
 from local.laptop.state_checks import DamagedState
 from local.world.stripe_account import (
+    CREATED,
     DECLINED,
     FAILING_REFUND,
     PENDING_REFUND,
+    VISA,
     StripeAccount,
     StripeError,
     StripeObject,
     sign_webhook,
     stripe_event,
+    stripe_payment,
 )
 
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 600.0
@@ -51,7 +57,7 @@ SLOW_FILE = "slow"
 MAX_DELAY_SECONDS = 60.0
 
 PAYMENT_METHODS = {
-    "pm_card_visa": "a card that succeeds",
+    VISA: "a card that succeeds",
     DECLINED: "a card that is declined",
     PENDING_REFUND: "a card whose refunds are pending at first",
     FAILING_REFUND: "a card whose refunds fail later",
@@ -65,7 +71,9 @@ class PaymentProviderServer:
     `directory`: the folder of the file with all events. At each start, the provider rebuilds its state from the events.
     `webhook_url`: the URL of the shop's API to which the provider sends its events.
     `secret`: returns the secret that signs webhooks.
-    `key`: returns the API key. Only callers with this key may make or list refunds.
+    `key`: returns the API key. Callers with this key may make each request. With the client secret of a payment, a
+    browser may read and confirm that payment. Everybody may make a payment with `confirm=true`: unlike Stripe, so that
+    the tutorial can pay with one curl command.
 
     Raises DamagedState if the events cannot be read or are incomplete.
     """
@@ -96,7 +104,7 @@ class PaymentProviderServer:
                 is_taken = event["id"] in taken
             except (LookupError, TypeError):
                 raise DamagedState(self._events_file, f"has no valid event in line {number}") from None
-            if not is_taken:
+            if not is_taken and event["type"] != CREATED:
                 self._undelivered.append(event)
             taken.discard(event["id"])
         if taken:
@@ -123,19 +131,34 @@ class PaymentProviderServer:
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Return the response to a request: a Stripe object or an error in Stripe's format."""
         self._stopping.wait(read_delay(self._slow_file))
-        given, expected = headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()
-        if target.partition("?")[0] == "/v1/refunds" and not hmac.compare_digest(given, expected):
-            return HttpResponse(StripeError(401, "Invalid API key.").body, 401)
+        if not self._is_allowed(method, target, headers.get("Authorization", ""), body):
+            return HttpResponse(StripeError(401, "Send the API key, as curl -u KEY: does.").body, 401)
         with self._lock:
             status, content = self._account.answer(method, target, headers, body)
         return HttpResponse(content, status)
+
+    def _is_allowed(self, method: str, target: str, authorization: str, body: bytes) -> bool:
+        key = self._key()
+        basic = base64.b64encode(f"{key}:".encode()).decode()
+        if any(_is_equal(authorization, expected) for expected in (f"Bearer {key}", f"Basic {basic}")):
+            return True
+        path, _, query = target.partition("?")
+        form = parse_qs(query if method == "GET" else body.decode(errors="replace"))
+        if (method, path) == ("POST", "/v1/payment_intents"):
+            return form.get("confirm") == ["true"]
+        asked = re.fullmatch(
+            "GET /v1/payment_intents/([^/]+)|POST /v1/payment_intents/([^/]+)/confirm", f"{method} {path}"
+        )
+        payment = self._account.payments.get(asked[1] or asked[2]) if asked else None
+        return payment is not None and _is_equal(form.get("client_secret", [""])[0], payment["client_secret"])
 
     def _record_event(self, kind: str, about: StripeObject, key: str | None) -> None:
         """Write an event to disk, and queue it for delivery to the webhook."""
         event = stripe_event(f"evt_{uuid.uuid4().hex}", kind, about, time.time(), key)
         with self._events_file.open("a") as file:
             file.write(json.dumps(event) + "\n")
-        self._undelivered.append(event)
+        if kind != CREATED:
+            self._undelivered.append(event)
 
     def _deliver_events(self) -> None:
         while not self._stopping.is_set():
@@ -184,7 +207,13 @@ def _find_seeded_payment(payment_id: str) -> StripeObject | None:
     found = re.fullmatch("pi_seed_([0-9]{1,12})_([a-z]{3})_[0-9a-f]+", payment_id)
     if found is None:
         return None
-    return {"id": payment_id, "amount": int(found[1]), "currency": found[2], "status": "succeeded"}
+    return stripe_payment(
+        id=payment_id, amount=int(found[1]), currency=found[2], status="succeeded", metadata={}, created=0
+    )
+
+
+def _is_equal(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:

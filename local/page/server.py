@@ -265,6 +265,7 @@ class PageServer:
             "currency": str(said.get("currency")).lower(),
             "metadata[order_id]": str(said.get("order_id")),
             "payment_method": str(said.get("payment_method")),
+            "confirm": "true",
         }
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
@@ -274,7 +275,9 @@ class PageServer:
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
         intent = answer.json()
-        if answer.status != HTTPStatus.OK:
+        if answer.status == HTTPStatus.PAYMENT_REQUIRED:  # the card is declined
+            intent = intent["error"]["payment_intent"]
+        elif answer.status != HTTPStatus.OK:
             return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
         error = intent["last_payment_error"] or {}
         return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": error.get("code")})

@@ -11,7 +11,7 @@ import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider
 from functions.shop.refund_processing import RefundRejected
-from local.world.stripe_account import StripeAccount, StripeError, StripeObject
+from local.world.stripe_account import StripeAccount, StripeError, StripeObject, stripe_payment
 
 RefundBehavior = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
 REFUSED = RefundRejected("charge_already_refunded")
@@ -22,7 +22,7 @@ class FakeProvider(HttpPaymentProvider):
 
     `behaviors`: what happens to the next new refunds. Each element is an outcome such as "succeeded", or an error to
     raise. `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
-    ("refund", idempotency key) or ("list", payment id).
+    ("refund", idempotency key), ("list", payment id), ("POST", idempotency key or path) or ("GET", path).
     """
 
     def __init__(
@@ -52,7 +52,11 @@ class FakeProvider(HttpPaymentProvider):
     ) -> urllib3.BaseHTTPResponse:
         """Answer a request of the client, in place of `urllib3.PoolManager.request`."""
         key, query = headers.get("Idempotency-Key"), parse_qs(urlsplit(target).query)
-        self.requests.append(("refund", key) if key else ("list", query["payment_intent"][0]))
+        path = urlsplit(target).path
+        if path != "/v1/refunds":
+            self.requests.append((method, key or path))
+        else:
+            self.requests.append(("refund", key) if key else ("list", query["payment_intent"][0]))
         self._behavior = "succeeded"
         answer = self.account.answer(method, target, headers, (body or "").encode())
         if key and self._behavior == "unavailable":
@@ -62,7 +66,7 @@ class FakeProvider(HttpPaymentProvider):
         return to_response(*answer)
 
     def _new_id(self, prefix: str, *_: object) -> str:
-        return f"{prefix}_{len(self.account.refunds) + 1}"
+        return f"{prefix}_{len(self.account.payments if prefix == 'pi' else self.account.refunds) + 1}"
 
     def _plan_refund(self, *_: object) -> Sequence[str]:
         self._behavior = self.behaviors.popleft() if self.behaviors else "succeeded"
@@ -74,7 +78,7 @@ class FakeProvider(HttpPaymentProvider):
 
     def _find_payment(self, payment_id: str) -> StripeObject:
         amount = self._paid_amounts.get(payment_id, 10**12)
-        return {"id": payment_id, "amount": amount, "currency": "eur", "status": "succeeded"}
+        return stripe_payment(id=payment_id, amount=amount, currency="eur", status="succeeded", metadata={})
 
 
 def to_response(status: int, body: StripeObject) -> urllib3.BaseHTTPResponse:

@@ -3,8 +3,8 @@
 It does no input or output. The payment providers of the laptop, of the tests and of the simulation pass requests to it,
 and send its events to the shop.
 
-Sources: Stripe's API reference, "PaymentIntents", "Refunds", "Disputes", "Idempotent requests", "Errors"; "Check the
-webhook signatures"; "Testing".
+Sources: Stripe's API reference, "PaymentIntents", "Refunds", "Disputes", "Idempotent requests", "Errors"; "How
+PaymentIntents work"; "Search"; "Minimum and maximum charge amounts"; "Check the webhook signatures"; "Testing".
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
+API_VERSION = "2026-10-28.endive"
+"""The version of Stripe's API that this account plays."""
 IDEMPOTENCY_KEY_SECONDS = 24 * 3600
 """How long the account stores the first answer to an idempotency key."""
-DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
+VISA, DECLINED = "pm_card_visa", "pm_card_chargeDeclined"
+PENDING_REFUND, FAILING_REFUND = "pm_card_pendingRefund", "pm_card_refundFail"
 REFUND_STATUSES = {PENDING_REFUND: ("pending", "succeeded"), FAILING_REFUND: ("succeeded", "failed")}
 """The statuses of a refund in chronological order, by the payment method. Stripe's test cards have these names."""
 PAYMENT_EVENTS = {
@@ -30,6 +33,27 @@ PAYMENT_EVENTS = {
     "canceled": "payment_intent.canceled",
 }
 """The type of the event that reports a payment's new status, by the status."""
+CREATED = "payment_intent.created"
+"""The type of the event of a payment that waits for its confirmation. The shop does not subscribe to it."""
+CONFIRMABLE = ("requires_payment_method", "requires_confirmation", "requires_action")
+CANCELLABLE = (*CONFIRMABLE, "requires_capture", "processing")
+_CURRENCIES_BY_MINIMUM = {
+    30: "gbp",
+    50: "aud brl cad chf eur inr jpy nzd sgd usd",
+    100: "bgn",
+    200: "aed myr pln ron",
+    250: "dkk",
+    300: "nok sek",
+    400: "hkd",
+    1000: "mxn thb",
+    1500: "czk",
+    17500: "huf",
+}
+MINIMUM_AMOUNTS = {currency: least for least, listed in _CURRENCIES_BY_MINIMUM.items() for currency in listed.split()}
+"""The smallest payment by currency, in minor units. This account knows no other currencies."""
+PAYMENT_FIELDS = {"amount", "automatic_payment_methods[enabled]", "confirm", "currency", "payment_method"}
+CANCEL_REASONS = ("abandoned", "duplicate", "fraudulent", "requested_by_customer")
+REFUND_REASONS = CANCEL_REASONS[1:]
 
 StripeObject = dict[str, Any]
 
@@ -37,7 +61,7 @@ StripeObject = dict[str, Any]
 class StripeError(Exception):
     """An error response in Stripe's format. `status`: the HTTP status. `body`: the body of the response."""
 
-    def __init__(self, status: int, message: str, kind: str = "invalid_request_error", **more: str) -> None:
+    def __init__(self, status: int, message: str, kind: str = "invalid_request_error", **more: Any) -> None:
         super().__init__(message)
         self.status, self.body = status, {"error": {"type": kind, "message": message, **more}}
 
@@ -45,7 +69,21 @@ class StripeError(Exception):
 def stripe_event(id: str, kind: str, about: StripeObject, created: float = 0, key: str | None = None) -> StripeObject:
     """Return an event in Stripe's format. `about`: the changed object. `key`: the idempotency key of the request."""
     event = {"id": id, "object": "event", "type": kind, "created": int(created), "data": {"object": about}}
-    return {**event, "request": {"idempotency_key": key}}
+    event |= {"api_version": API_VERSION, "livemode": False, "pending_webhooks": 1}
+    return {**event, "request": {"id": None, "idempotency_key": key}}
+
+
+def stripe_payment(id: str, **fields: Any) -> StripeObject:
+    """Return a payment in Stripe's format. Fields that the shop does not use have the values of a card payment."""
+    constants = {"amount_capturable": 0, "capture_method": "automatic", "confirmation_method": "automatic"}
+    constants |= {"payment_method_types": ["card"], "livemode": False, "next_action": None, "payment_method": None}
+    ends = dict.fromkeys(("cancellation_reason", "canceled_at", "last_payment_error", "latest_charge"))
+    return {"id": id, "object": "payment_intent", **constants, "amount_received": 0, **ends, **fields}
+
+
+def charge_id(payment_id: str) -> str:
+    """Return the id of the charge of a payment. Each payment has one charge at most that succeeded."""
+    return f"ch_{payment_id.removeprefix('pi_')}"
 
 
 def stripe_refund(status: str | None, **fields: Any) -> StripeObject:
@@ -65,10 +103,11 @@ class StripeAccount:
     """The objects of an account, by id, and the requests that change them.
 
     `now`: returns the time in epoch seconds. `new_id`: returns the id of a new object; its arguments are the prefix of
-    the id, such as "re", and the object. `report`: takes each event before the account changes, as its type, the
-    changed object, and the idempotency key of the request or None. `plan_refund`: returns the statuses of a new refund
-    in chronological order, or raises StripeError; its arguments are the refund and the idempotency key. By default, the
-    payment method decides. `find_payment`: returns a payment that was not made with `create_payment`, or None.
+    the id, such as "re" or "pi_1_secret", and the object. `report`: takes each event before the account changes, as its
+    type, the changed object, and the idempotency key of the request or None. `plan_refund`: returns the statuses of a
+    new refund in chronological order, or raises StripeError; its arguments are the refund and the idempotency key. By
+    default, the payment method decides. `find_payment`: returns a payment that was not made with `create_payment`, or
+    None.
 
     `answers`: the time and the content of the first answer to each idempotency key, also if it was an error.
     """
@@ -93,36 +132,115 @@ class StripeAccount:
 
     def _route(self, method: str, target: str, key: str | None, body: bytes) -> StripeObject:
         path, _, query = target.partition("?")
-        match method, path:
-            case "POST", "/v1/payment_intents":
-                return self.create_payment(_parse_payment(_parse_form(body)), key)
-            case "POST", "/v1/refunds":
-                return self.create_refund(_parse_refund(_parse_form(body)), key)
-            case "GET", "/v1/refunds":
-                found = self.refunds_of(dict(parse_qsl(query)).get("payment_intent", ""))[::-1]
-                return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
-            case _, "/v1/refunds":
+        form = _parse_form(query.encode() if method == "GET" else body)
+        match method, *path.strip("/").split("/"):
+            case "POST", "v1", "payment_intents":
+                return self.create_payment(_parse_payment(form), key, confirm=form.get("confirm") == "true")
+            case "GET", "v1", "payment_intents", "search":
+                found = self._search_payments(form.get("query", ""))
+                return {"object": "search_result", "url": path, "has_more": False, "next_page": None, "data": found}
+            case "GET", "v1", "payment_intents", payment_id:
+                return self._find_payment(payment_id)
+            case "POST", "v1", "payment_intents", payment_id, "confirm":
+                return self.confirm_payment(payment_id, form.get("payment_method"), key)
+            case "POST", "v1", "payment_intents", payment_id, "cancel":
+                return self.cancel_payment(payment_id, _parse_choice(form, "cancellation_reason", CANCEL_REASONS), key)
+            case "POST", "v1", "refunds":
+                return self.create_refund(_parse_refund(form), key)
+            case "GET", "v1", "refunds":
+                found = self.refunds_of(form.get("payment_intent", ""))[::-1]
+                return {"object": "list", "url": path, "has_more": False, "data": found}
+            case _, "v1", "refunds":
                 raise StripeError(405, "Use POST /v1/refunds or GET /v1/refunds.")
-        raise StripeError(404, "Use POST /v1/payment_intents, POST /v1/refunds or GET /v1/refunds.")
+        raise StripeError(404, f"Unrecognized request URL ({method}: {path}). See https://docs.stripe.com/api.")
 
-    def create_payment(self, asked: StripeObject, key: str | None = None, statuses: Sequence[str] = ()) -> StripeObject:
-        """Make and return a payment. Raises StripeError if the idempotency key was used with other fields.
+    # payments ---------------------------------------------------------------------------------------------------------
+    def create_payment(
+        self, asked: StripeObject, key: str | None = None, statuses: Sequence[str] = (), *, confirm: bool = False
+    ) -> StripeObject:
+        """Make and return a payment. Raises StripeError, also if the idempotency key was used with other fields.
 
-        `asked`: the fields amount, currency and metadata. `statuses`: the statuses of the payment in chronological
-        order; by default, the payment method decides.
+        `asked`: the fields amount, currency and metadata, and perhaps payment_method. `confirm`: whether to charge the
+        payment method at once. If False, the payment waits for `confirm_payment`. `statuses`: the statuses of a payment
+        that is confirmed at once, in chronological order, instead of the outcome that the payment method has.
         """
 
         def create() -> StripeObject:
-            payment = {"id": self.new_id("pi", asked), **asked, "last_payment_error": None}
-            declined = asked.get("payment_method") == DECLINED
-            for status in statuses or ("requires_payment_method" if declined else "succeeded",):
-                error = {"code": "card_declined"} if status == "requires_payment_method" else None
-                self._change(PAYMENT_EVENTS[status], {**payment, "status": status, "last_payment_error": error}, key)
-            return self.payments[payment["id"]]
+            id, status = self.new_id("pi", asked), "requires_confirmation" if method else "requires_payment_method"
+            secret = self.new_id(f"{id}_secret", asked)
+            payment = stripe_payment(id=id, **asked, client_secret=secret, created=int(self.now()), status=status)
+            if confirm:
+                return self._confirm(payment, method, key)
+            if not statuses:
+                return self._change(CREATED, payment, key)
+            for status in statuses:
+                payment = self._settle(payment, status, key)
+            return payment
 
-        asked = {"object": "payment_intent", **asked}
+        method = asked.get("payment_method", VISA if confirm else None)
+        asked = {"object": "payment_intent", **asked, **({"payment_method": method} if method else {})}
         return self._answer_once(key, asked, create)
 
+    def confirm_payment(self, payment_id: str, method: str | None, key: str | None = None) -> StripeObject:
+        """Charge a payment method for a payment. Raises StripeError, for example if the card is declined."""
+        asked = {"object": "payment_intent", "id": payment_id, **({"payment_method": method} if method else {})}
+        return self._answer_once(key, asked, lambda: self._confirm(self._find_payment(payment_id), method, key))
+
+    def cancel_payment(self, payment_id: str, reason: str | None, key: str | None = None) -> StripeObject:
+        """Cancel a payment that is not finished. Raises StripeError if it is."""
+
+        def cancel() -> StripeObject:
+            payment = self._find_payment(payment_id)
+            if payment["status"] not in CANCELLABLE:
+                raise _unexpected_state(payment, "cancel", CANCELLABLE)
+            ends = {"status": "canceled", "canceled_at": int(self.now()), "cancellation_reason": reason}
+            return self._change(PAYMENT_EVENTS["canceled"], {**payment, **ends}, key)
+
+        return self._answer_once(key, {"object": "payment_intent", "id": payment_id, "status": "canceled"}, cancel)
+
+    def _confirm(self, payment: StripeObject, method: str | None, key: str | None) -> StripeObject:
+        method = method or payment["payment_method"]
+        if payment["status"] not in CONFIRMABLE or not method:
+            raise _unexpected_state(payment, "confirm", CONFIRMABLE)
+        status = "requires_payment_method" if method == DECLINED else "succeeded"
+        settled = self._settle({**payment, "payment_method": method}, status, key)
+        if settled["last_payment_error"]:
+            raise _declined(settled)
+        return settled
+
+    def _settle(self, payment: StripeObject, status: str, key: str | None) -> StripeObject:
+        """Change a payment to the status that an attempt to charge its payment method has."""
+        error = None
+        if status == "requires_payment_method":
+            error = {"type": "card_error", "code": "card_declined", "decline_code": "generic_decline"}
+            error |= {"message": "Your card was declined."}
+        elif status != "canceled":
+            payment = {**payment, "latest_charge": charge_id(payment["id"])}
+        amounts = {
+            "amount_capturable": payment["amount"] if status == "requires_capture" else 0,
+            "amount_received": payment["amount"] if status == "succeeded" else 0,
+        }
+        return self._change(
+            PAYMENT_EVENTS[status], {**payment, **amounts, "last_payment_error": error, "status": status}, key
+        )
+
+    def _find_payment(self, payment_id: str, param: str = "intent") -> StripeObject:
+        payment = self.payments.get(payment_id) or self.find_payment(payment_id)
+        if payment is None:
+            raise StripeError(404, f"No such payment_intent: '{payment_id}'", code="resource_missing", param=param)
+        return payment
+
+    def _search_payments(self, query: str) -> list[StripeObject]:
+        """Return the payments with a value of metadata, the newest first: https://docs.stripe.com/search
+
+        Unlike at Stripe, a new payment is found at once.
+        """
+        asked = re.fullmatch(r"""metadata\[(["'])(.+?)\1\]:(["'])(.*)\3""", query)
+        if asked is None:
+            raise StripeError(400, f"We could not parse {query!r}. Use metadata['order_id']:'X'.", param="query")
+        return [one for one in self.payments.values() if one["metadata"].get(asked[2]) == asked[4]][::-1]
+
+    # refunds ----------------------------------------------------------------------------------------------------------
     def create_refund(self, asked: StripeObject, key: str | None = None) -> StripeObject:
         """Make a refund of a payment, and return it with its first status. Raises StripeError.
 
@@ -133,9 +251,7 @@ class StripeAccount:
 
     def _create_refund(self, asked: StripeObject, key: str | None) -> StripeObject:
         payment_id = asked["payment_intent"]
-        payment = self.payments.get(payment_id) or self.find_payment(payment_id)
-        if payment is None:
-            raise StripeError(404, "No such payment_intent.", code="resource_missing", param="payment_intent")
+        payment = self._find_payment(payment_id, "payment_intent")
         if payment["status"] != "succeeded":
             raise StripeError(400, "Nothing is left to refund.", code="payment_intent_invalid")
         if (left := self.remaining_amount(payment)) < 1:
@@ -145,8 +261,8 @@ class StripeAccount:
         refund = {"amount": left, "currency": payment["currency"], **asked}
         if refund["amount"] > left:
             raise StripeError(400, "The amount is greater than the remaining amount.", param="amount")
-        refund["id"] = self.new_id("re", refund)
-        by_method = REFUND_STATUSES.get(payment.get("payment_method", ""), ("succeeded",))
+        refund |= {"id": self.new_id("re", refund), "charge": charge_id(payment_id), "created": int(self.now())}
+        by_method = REFUND_STATUSES.get(payment["payment_method"] or "", ("succeeded",))
         first, *later = self.plan_refund(refund, key) if self.plan_refund else by_method
         made = self._change("refund.created", stripe_refund(first, **refund), key)
         for status in later:
@@ -189,7 +305,9 @@ class StripeAccount:
         """Store the object of an event, and the answer to its idempotency key. Raises LookupError or TypeError."""
         about, key = event["data"]["object"], event["request"]["idempotency_key"]
         self._store(about)
-        if key:
+        if key and event["type"] == PAYMENT_EVENTS["requires_payment_method"]:
+            self.answers[key] = event["created"], _declined(about)
+        elif key:
             self.answers[key] = event["created"], about
 
     def _change(self, kind: str, about: StripeObject, key: str | None = None) -> StripeObject:
@@ -226,25 +344,63 @@ def _parse_form(body: bytes) -> dict[str, str]:
 
 def _parse_payment(form: dict[str, str]) -> StripeObject:
     """Return the fields of a new payment. Raises StripeError if one is not valid."""
-    asked = {**_parse_amount(form), "currency": form.get("currency", "").lower(), "metadata": _parse_metadata(form)}
-    named = re.fullmatch(r"[\x20-\x7e]{1,500}", asked["metadata"].get("order_id", ""))
-    if not re.fullmatch("[a-z]{3}", asked["currency"]) or not named:
+    for name in form:
+        if name not in PAYMENT_FIELDS and not name.startswith("metadata["):
+            known = ", ".join(sorted(PAYMENT_FIELDS))
+            why = f"Received unknown parameter: {name}. This provider knows {known} and metadata."
+            raise StripeError(400, why, code="parameter_unknown", param=name)
+    currency, metadata = form.get("currency", "").lower(), _parse_metadata(form)
+    asked = {**_parse_amount(form), "currency": currency, "metadata": metadata}
+    if not currency:
+        raise StripeError(400, "Missing required param: currency.", code="parameter_missing", param="currency")
+    if currency not in MINIMUM_AMOUNTS:
+        why = f"Invalid currency: {currency}. Use one of {', '.join(sorted(MINIMUM_AMOUNTS))}."
+        raise StripeError(400, why, param="currency")
+    if (least := MINIMUM_AMOUNTS[currency]) > asked["amount"]:
+        why = f"The amount must be at least {least} minor units of {currency}."
+        raise StripeError(400, why, code="amount_too_small", param="amount")
+    if not re.fullmatch(r"[\x20-\x7e]{1,500}", metadata.get("order_id", "")):
         raise StripeError(400, "Send amount (in minor units), currency and metadata[order_id].")
-    return {**asked, "payment_method": form.get("payment_method", "pm_card_visa")}
+    return {**asked, **({"payment_method": form["payment_method"]} if form.get("payment_method") else {})}
 
 
 def _parse_refund(form: dict[str, str]) -> StripeObject:
     asked = {"payment_intent": form.get("payment_intent", ""), "metadata": _parse_metadata(form)}
-    return {**asked, **(_parse_amount(form) if "amount" in form else {})}
+    reason = _parse_choice(form, "reason", REFUND_REASONS)
+    return {**asked, "reason": reason, **(_parse_amount(form) if "amount" in form else {})}
+
+
+def _parse_choice(form: dict[str, str], name: str, choices: Sequence[str]) -> str | None:
+    """Return a field of a form that has one of these values, or None if the form lacks it. Raises StripeError."""
+    value = form.get(name)
+    if value is not None and value not in choices:
+        raise StripeError(400, f"Invalid {name}: must be one of {', '.join(choices)}.", param=name)
+    return value
 
 
 def _parse_amount(form: dict[str, str]) -> StripeObject:
     """Return the amount in a form, a positive number of minor units such as cents. Raises StripeError."""
     amount = form.get("amount", "")
+    if not amount:
+        raise StripeError(400, "Missing required param: amount.", code="parameter_missing", param="amount")
     if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
         why = "amount must be a positive whole number of minor units."
         raise StripeError(400, why, code="parameter_invalid_integer", param="amount")
     return {"amount": int(amount)}
+
+
+def _unexpected_state(payment: StripeObject, verb: str, allowed: Sequence[str]) -> StripeError:
+    why = f"You cannot {verb} this PaymentIntent because it has a status of {payment['status']}"
+    if payment["status"] in allowed:
+        why = f"You cannot {verb} this PaymentIntent because it's missing a payment method"
+    why = f"{why}. The status must be one of {', '.join(allowed)}."
+    return StripeError(400, why, code="payment_intent_unexpected_state", payment_intent=payment)
+
+
+def _declined(payment: StripeObject) -> StripeError:
+    error = payment["last_payment_error"]
+    codes = {"code": error["code"], "decline_code": error["decline_code"]}
+    return StripeError(402, error["message"], error["type"], **codes, payment_intent=payment)
 
 
 def _parse_metadata(form: dict[str, str]) -> dict[str, str]:

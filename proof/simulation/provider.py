@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import urllib3
 
 from local.world.payment_provider import to_response
-from local.world.stripe_account import StripeAccount, StripeError, StripeObject, sign_webhook, stripe_event
+from local.world.stripe_account import CREATED, StripeAccount, StripeError, StripeObject, sign_webhook, stripe_event
 from proof.simulation.clients import ApiClients
 from proof.simulation.faults import HOUR, MINUTE, FaultInjector, ServiceCall
 from proof.simulation.lambdas import MAX_SKEW_SECONDS
@@ -77,7 +77,7 @@ class SimulatedProvider:
                 return f"pi_{order_id[:8]}_{number}"
             case "dp":
                 return f"dp_{about['payment_intent']}_{len(self.account.disputes_of(about['payment_intent']))}"
-        return f"re_{len(self.account.refunds) + 1}"
+        return f"{prefix}_{len(self.account.refunds) + 1}"
 
     # payments and disputes --------------------------------------------------------------------------------------------
     def pay(
@@ -248,9 +248,9 @@ class SimulatedProvider:
 
     # webhooks ---------------------------------------------------------------------------------------------------------
     def _report(self, kind: str, about: StripeObject, _key: str | None) -> None:
-        """Send the webhook of an event. A refund that the shop requested is reported only when its status changes."""
+        """Send the webhook of an event. What the shop requested is reported only when its status changes."""
         id, number = about["id"], self._event_counts[about["id"]]
-        if kind == "refund.created" and not is_outside(about):
+        if kind == CREATED or (kind == "refund.created" and not is_outside(about)):
             return
         self._event_counts[id] += 1
         delay, accepted = WEBHOOK_DELAY_SECONDS, lambda: None

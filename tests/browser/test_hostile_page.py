@@ -191,7 +191,12 @@ class Target:
     def attacks(self) -> list[Attack]:
         running, order_id = self.people.shop, self.order["order_id"]
         table, secret = running.table_name, running.stack.outputs["WebhookSecret"]
-        payment = {"amount": str(self.order["due"]), "currency": "eur", "metadata[order_id]": order_id}
+        payment = {
+            "amount": str(self.order["due"]),
+            "currency": "eur",
+            "metadata[order_id]": order_id,
+            "confirm": "true",
+        }
         due = {"amount": self.order["due"], "currency": "EUR", "order_id": order_id, "payment_method": "pm_card_visa"}
         purge = {"Action": "PurgeQueue", "Version": "2012-11-05", "QueueUrl": self.queue_url}
         item = {"PK": {"S": NAME}, "SK": {"S": NAME}}

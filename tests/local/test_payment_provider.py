@@ -79,12 +79,13 @@ def provider(start: Callable[[], PaymentProviderServer]) -> PaymentProviderServe
 
 
 def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> str:
-    """Make a payment of this amount. Return its id."""
-    form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", **more}
+    """Make a payment of this amount and confirm it. Return its id."""
+    form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", "confirm": "true", **more}
     address = f"{provider.url}/v1/payment_intents"
     answer = urllib3.PoolManager().request_encode_body("POST", address, fields=form, encode_multipart=False)
-    assert answer.status == 200, answer.data
-    return str(answer.json()["id"])
+    declined = more.get("payment_method") == "pm_card_chargeDeclined"
+    assert answer.status == (402 if declined else 200), answer.data
+    return str((answer.json()["error"]["payment_intent"] if declined else answer.json())["id"])
 
 
 def new_account(now: Callable[[], float] = time.time) -> StripeAccount:
@@ -157,7 +158,7 @@ def test_the_first_answer_to_a_key_is_repeated_for_a_day_even_if_it_is_an_error(
     for _ in range(2):
         with pytest.raises(StripeError, match="No such payment_intent"):
             account.create_refund(asked, "key")
-        account.create_payment({"amount": 100, "currency": "eur", "metadata": {}})
+        account.create_payment({"amount": 100, "currency": "eur", "metadata": {}}, confirm=True)
     now[0] += 24 * 3600
     assert account.create_refund(asked, "key") == account.create_refund(asked, "key") == account.refunds["re_1"]
 
@@ -214,6 +215,9 @@ def test_the_provider_keeps_its_state_over_a_restart(
         (b"amount=" + b"9" * 5000 + b"&currency=eur&metadata[order_id]=o1", "amount"),
         ("amount=\u0663&currency=eur&metadata[order_id]=o1".encode(), "amount"),
         (b"amount=100&currency=euro&metadata[order_id]=o1", "currency"),
+        (b"amount=100&metadata[order_id]=o1", "currency"),
+        (b"amount=49&currency=eur&metadata[order_id]=o1", "at least 50 minor units of eur"),
+        (b"amount=100&currency=eur&metadata[order_id]=o1&cupon=1", "unknown parameter: cupon"),
         (b"amount=100&currency=eur", "order_id"),
         (b"amount=100&currency=eur&metadata[order_id]=%00", "order_id"),
         (b"\xff\xfe", "UTF-8"),
@@ -232,7 +236,7 @@ def test_an_idempotency_key_is_valid_only_for_equal_parameters() -> None:
     def post(path: str, form: dict[str, Any], key: str) -> Any:
         return account.answer("POST", f"/v1/{path}", {"Idempotency-Key": key}, urlencode(form).encode())[1]
 
-    form: dict[str, Any] = {"amount": 100, "currency": "eur", "metadata[order_id]": "o1"}
+    form: dict[str, Any] = {"amount": 100, "currency": "eur", "metadata[order_id]": "o1", "confirm": "true"}
     payment = post("payment_intents", form, "key")
     assert post("payment_intents", form, "key") == payment
     refund = {"payment_intent": payment["id"]}
@@ -246,8 +250,104 @@ def test_an_idempotency_key_is_valid_only_for_equal_parameters() -> None:
         assert post(path, fields, key)["error"]["type"] == "idempotency_error"
 
 
+def ask(account: StripeAccount, method: str, path: str, form: Mapping[str, Any] = {}, key: str = "") -> Any:
+    """Send a request to the account. Return the object, or the error of the answer."""
+    answer = account.answer(method, f"/v1/{path}", {"Idempotency-Key": key} if key else {}, urlencode(form).encode())[1]
+    return answer.get("error", answer)
+
+
+STARTED = {"amount": 2500, "currency": "eur", "metadata[order_id]": "o1"}
+
+
+def test_a_payment_waits_for_its_confirmation() -> None:
+    account = new_account()
+    started = ask(account, "POST", "payment_intents", STARTED)
+    assert (started["status"], started["amount_received"]) == ("requires_payment_method", 0)
+    assert started["client_secret"].startswith(f"{started['id']}_secret_")
+    assert ask(account, "GET", f"payment_intents/{started['id']}") == started
+    confirm = f"payment_intents/{started['id']}/confirm"
+    assert ask(account, "POST", confirm)["code"] == "payment_intent_unexpected_state"
+    declined = ask(account, "POST", confirm, {"payment_method": "pm_card_chargeDeclined"})
+    assert (declined["type"], declined["code"]) == ("card_error", "card_declined")
+    assert declined["payment_intent"]["status"] == "requires_payment_method"
+    assert declined["payment_intent"]["last_payment_error"]["code"] == "card_declined"
+    succeeded = ask(account, "POST", confirm, {"payment_method": "pm_card_visa"})
+    assert (succeeded["status"], succeeded["amount_received"]) == ("succeeded", 2500)
+    assert succeeded["last_payment_error"] is None
+    assert ask(account, "POST", confirm)["code"] == "payment_intent_unexpected_state"
+
+
+def test_only_an_unfinished_payment_can_be_cancelled() -> None:
+    reported: list[str] = []
+    account = new_account()
+    account.report = lambda kind, about, key: reported.append(kind)
+    ask(account, "POST", "payment_intents", STARTED)
+    cancel = "payment_intents/pi_1/cancel"
+    assert ask(account, "POST", cancel, {"cancellation_reason": "bored"})["param"] == "cancellation_reason"
+    cancelled = ask(account, "POST", cancel, {"cancellation_reason": "abandoned"}, "key")
+    assert (cancelled["status"], cancelled["cancellation_reason"]) == ("canceled", "abandoned")
+    assert ask(account, "POST", cancel, {"cancellation_reason": "abandoned"}, "key") == cancelled
+    for path in (cancel, "payment_intents/pi_1/confirm"):
+        assert ask(account, "POST", path)["code"] == "payment_intent_unexpected_state"
+    assert reported == ["payment_intent.created", "payment_intent.canceled"]
+    assert ask(account, "GET", "payment_intents/pi_2")["code"] == "resource_missing"
+
+
+def test_the_payments_of_an_order_are_found_by_metadata() -> None:
+    account = new_account()
+    started = ask(account, "POST", "payment_intents", STARTED)
+
+    def search(query: str) -> Any:
+        return ask(account, "GET", f"payment_intents/search?{urlencode({'query': query})}")
+
+    assert search("metadata['order_id']:'o1'")["data"] == search('metadata["order_id"]:"o1"')["data"] == [started]
+    assert search("metadata['order_id']:'o2'")["data"] == []
+    assert search("order_id:o1")["param"] == "query"
+
+
+def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: PaymentProviderServer) -> None:
+    pool = urllib3.PoolManager()
+
+    def ask_as(authorization: str, method: str, path: str, **form: str) -> Any:
+        headers = {"Authorization": authorization, "Content-Type": "application/x-www-form-urlencoded"}
+        path, body = (f"{path}?{urlencode(form)}", "") if method == "GET" else (path, urlencode(form))
+        return pool.request(method, f"{provider.url}/v1/payment_intents{path}", body=body, headers=headers)
+
+    shop = f"Bearer {KEY}"
+    assert ask_as("", "POST", "", **{name: str(value) for name, value in STARTED.items()}).status == 401
+    started = ask_as(shop, "POST", "", **{name: str(value) for name, value in STARTED.items()}).json()
+    one, secret = f"/{started['id']}", started["client_secret"]
+    requests = [("GET", one), ("GET", "/search"), ("POST", f"{one}/cancel"), ("POST", f"{one}/confirm")]
+    for method, path in requests:
+        for form in ({}, {"client_secret": "guessed"}):
+            assert ask_as("Bearer guessed", method, path, **form).status == 401
+    assert ask_as("", "POST", f"{one}/cancel", client_secret=secret).status == 401
+    assert ask_as("", "GET", one, client_secret=secret).json() == started
+    paying = {"client_secret": secret, "payment_method": "pm_card_visa"}
+    assert ask_as("", "POST", f"{one}/confirm", **paying).json()["status"] == "succeeded"
+    basic = urllib3.make_headers(basic_auth=f"{KEY}:")["authorization"]
+    assert ask_as(basic, "GET", one).json()["status"] == "succeeded"
+
+
+def test_a_started_payment_and_a_declined_confirmation_are_kept_over_a_restart(
+    start: Callable[[], PaymentProviderServer], listener: Listener
+) -> None:
+    def ask_provider(provider: PaymentProviderServer, path: str, key: str, **form: str) -> Any:
+        headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": key}
+        return provider.answer("POST", f"/v1/payment_intents{path}", headers, urlencode(form).encode()).body
+
+    started = ask_provider(before := start(), "", "start", **{name: str(value) for name, value in STARTED.items()})
+    paying = {"payment_method": "pm_card_chargeDeclined"}
+    declined = ask_provider(before, f"/{started['id']}/confirm", "confirm", **paying)
+    listener.told(1)
+    after = start()
+    assert ask_provider(after, "", "start", **{name: str(value) for name, value in STARTED.items()}) == started
+    assert ask_provider(after, f"/{started['id']}/confirm", "confirm", **paying) == declined
+    assert listener.told(1) == [("payment_intent.payment_failed", "requires_payment_method")]
+
+
 def test_no_page_of_another_origin_can_pay(provider: PaymentProviderServer) -> None:
-    url, body = f"{provider.url}/v1/payment_intents", b"amount=100&currency=eur&metadata[order_id]=o1"
+    url, body = f"{provider.url}/v1/payment_intents", b"amount=100&currency=eur&metadata[order_id]=o1&confirm=true"
     answer = urllib3.request("POST", url, body=body, headers={"Origin": "https://evil.test"})
     assert (answer.status, answer.json()["title"]) == (403, "Forbidden")
     assert urllib3.request("POST", url, body=body).status == 200

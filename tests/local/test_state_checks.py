@@ -207,7 +207,7 @@ def provider_on(folder: Path) -> PaymentProviderServer:
 
 def test_a_payment_cut_off_by_a_kill_is_dropped_and_the_next_one_is_stored(tmp_path: Path) -> None:
     def pay(key: str) -> Any:
-        form = b"amount=100&currency=eur&metadata[order_id]=o1"
+        form = b"amount=100&currency=eur&metadata[order_id]=o1&confirm=true"
         return provider_on(tmp_path).answer("POST", "/v1/payment_intents", {"Idempotency-Key": key}, form).body
 
     pay("first")
