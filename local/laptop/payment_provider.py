@@ -9,6 +9,9 @@ Without `confirm=true`, the payment waits until it is confirmed, with its client
 - `pm_card_pendingRefund`: a refund is pending first, and then succeeds.
 - `pm_card_refundFail`: a refund succeeds first, and then fails.
 
+The paths under /test play what happens outside the shop's requests (local/world/stripe_account.py). In addition,
+`POST /test/delivery` with a `mode` of DELIVERY_MODES makes the provider send its events late, twice or out of order.
+
 The provider writes each event to disk before it responds. It then sends the event as a webhook, and retries until the
 shop accepts the event, also after a kill. (Stripe stops retrying after some days.)
 
@@ -51,6 +54,11 @@ from local.world.stripe_account import (
 
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 600.0
 MAX_SENDERS = 4
+
+DELIVERY_MODES = ("in_time", "late", "twice", "out_of_order")
+"""How `POST /test/delivery` can make the provider send its events from now on."""
+LATE_SECONDS = 10.0
+"""How long a late event waits. Out of order, each second event overtakes the event before it, which waits as long."""
 
 SLOW_FILE = "slow"
 """The name of the file with the seconds by which a chaos switch delays each answer of the provider."""
@@ -98,6 +106,7 @@ class PaymentProviderServer:
         )
         self._backoff: dict[str, tuple[float, float]] = {}
         self._undelivered: list[StripeObject] = []
+        self._delivery_mode, self._overtakes = DELIVERY_MODES[0], True
         for number, event in enumerate(_read_json_lines(self._events_file, required=True), 1):
             try:
                 self._account.apply_event(event)
@@ -134,8 +143,17 @@ class PaymentProviderServer:
         if not self._is_allowed(method, target, headers.get("Authorization", ""), body):
             return HttpResponse(StripeError(401, "Send the API key, as curl -u KEY: does.").body, 401)
         with self._lock:
+            if (method, target) == ("POST", "/test/delivery"):
+                return self._set_delivery_mode(parse_qs(body.decode(errors="replace")).get("mode", [""])[0])
             status, content = self._account.answer(method, target, headers, body)
         return HttpResponse(content, status)
+
+    def _set_delivery_mode(self, mode: str) -> HttpResponse:
+        if mode not in DELIVERY_MODES:
+            why = f"mode must be one of {', '.join(DELIVERY_MODES)}."
+            return HttpResponse(StripeError(400, why, param="mode").body, 400)
+        self._delivery_mode, self._overtakes = mode, True
+        return HttpResponse({"mode": mode})
 
     def _is_allowed(self, method: str, target: str, authorization: str, body: bytes) -> bool:
         key = self._key()
@@ -157,8 +175,12 @@ class PaymentProviderServer:
         event = stripe_event(f"evt_{uuid.uuid4().hex}", kind, about, time.time(), key)
         with self._events_file.open("a") as file:
             file.write(json.dumps(event) + "\n")
-        if kind != CREATED:
-            self._undelivered.append(event)
+        if kind == CREATED:
+            return
+        self._undelivered += [event] * (2 if self._delivery_mode == "twice" else 1)
+        self._overtakes = not self._overtakes
+        if self._delivery_mode == "late" or (self._delivery_mode == "out_of_order" and not self._overtakes):
+            self._backoff[event["id"]] = (time.monotonic() + LATE_SECONDS, RETRY_SECONDS)
 
     def _deliver_events(self) -> None:
         while not self._stopping.is_set():

@@ -1,10 +1,16 @@
 """An account at a payment provider with Stripe's API: its payments, refunds, disputes, idempotency keys and events.
 
 It does no input or output. The payment providers of the laptop, of the tests and of the simulation pass requests to it,
-and send its events to the shop.
+and send its events to the shop. The paths under /v1 are Stripe's. What a bank or a person in the dashboard does at
+Stripe is a path under /test:
+
+- `POST /test/payments/{id}/disputes` opens a dispute, perhaps with `amount`, `reason` and `inquiry=true`.
+- `POST /test/disputes/{id}/{action}` continues it, with an action of DISPUTE_ACTIONS.
+- `POST /test/payments/{id}/refunds` makes a refund that the shop did not request, perhaps with `amount` and `reason`.
 
 Sources: Stripe's API reference, "PaymentIntents", "Refunds", "Disputes", "Idempotent requests", "Errors"; "How
-PaymentIntents work"; "Search"; "Minimum and maximum charge amounts"; "Check the webhook signatures"; "Testing".
+PaymentIntents work"; "How disputes work"; "Search"; "Minimum and maximum charge amounts"; "Check the webhook
+signatures"; "Testing".
 """
 
 from __future__ import annotations
@@ -54,6 +60,24 @@ MINIMUM_AMOUNTS = {currency: least for least, listed in _CURRENCIES_BY_MINIMUM.i
 PAYMENT_FIELDS = {"amount", "automatic_payment_methods[enabled]", "confirm", "currency", "payment_method"}
 CANCEL_REASONS = ("abandoned", "duplicate", "fraudulent", "requested_by_customer")
 REFUND_REASONS = CANCEL_REASONS[1:]
+DISPUTE_REASONS = ("duplicate", "fraudulent", "general", "product_not_received", "product_unacceptable", "unrecognized")
+DISPUTE_FEE = 1500
+"""What Stripe charges for each dispute, in minor units."""
+DISPUTE_SECONDS = 14 * 24 * 3600
+"""How long the shop may submit evidence."""
+UNDECIDED = ("needs_response", "under_review")
+INQUIRY = ("warning_needs_response", "warning_under_review")
+DISPUTE_ACTIONS: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
+    "submit": (dict(zip(("needs_response", INQUIRY[0]), ("under_review", INQUIRY[1]), strict=True)), ("updated",)),
+    "win": (dict.fromkeys(UNDECIDED, "won"), ("closed", "funds_reinstated")),
+    "lose": (dict.fromkeys(UNDECIDED, "lost"), ("closed",)),
+    "escalate": (dict.fromkeys(INQUIRY, "needs_response"), ("updated", "funds_withdrawn")),
+    "close": (dict.fromkeys(INQUIRY, "warning_closed"), ("closed",)),
+}
+"""What can happen to a dispute: its new status by its status, and the events that report it.
+
+An inquiry is a question of the customer's bank that takes no money. The bank closes it, or escalates it to a dispute.
+"""
 
 StripeObject = dict[str, Any]
 
@@ -125,14 +149,14 @@ class StripeAccount:
     # requests ---------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, StripeObject]:
         """Return the HTTP status and the JSON body of the answer to a request. `target`: the path and the query."""
+        path, _, query = target.partition("?")
         try:
-            return 200, self._route(method, target, headers.get("Idempotency-Key"), body)
+            form = _parse_form(query.encode() if method == "GET" else body)
+            return 200, self._route(method, path, form, headers.get("Idempotency-Key"))
         except StripeError as error:
             return error.status, error.body
 
-    def _route(self, method: str, target: str, key: str | None, body: bytes) -> StripeObject:
-        path, _, query = target.partition("?")
-        form = _parse_form(query.encode() if method == "GET" else body)
+    def _route(self, method: str, path: str, form: dict[str, str], key: str | None) -> StripeObject:
         match method, *path.strip("/").split("/"):
             case "POST", "v1", "payment_intents":
                 return self.create_payment(_parse_payment(form), key, confirm=form.get("confirm") == "true")
@@ -150,9 +174,27 @@ class StripeAccount:
             case "GET", "v1", "refunds":
                 found = self.refunds_of(form.get("payment_intent", ""))[::-1]
                 return {"object": "list", "url": path, "has_more": False, "data": found}
+            case "POST", "test", *names:
+                return self._play_outside(names, form, key)
             case _, "v1", "refunds":
                 raise StripeError(405, "Use POST /v1/refunds or GET /v1/refunds.")
         raise StripeError(404, f"Unrecognized request URL ({method}: {path}). See https://docs.stripe.com/api.")
+
+    def _play_outside(self, names: Sequence[str], form: dict[str, str], key: str | None) -> StripeObject:
+        """Do what a bank or a person in the dashboard does. `names`: the path after /test."""
+        match names:
+            case "payments", payment_id, "refunds":
+                return self.create_refund(_parse_refund({**form, "payment_intent": payment_id}), key)
+            case "payments", payment_id, "disputes":
+                payment = self._find_payment(payment_id)
+                amount = _parse_amount({"amount": str(payment["amount"]), **form})["amount"]
+                if payment["status"] != "succeeded" or amount > payment["amount"]:
+                    raise StripeError(400, "Only the amount of a payment that succeeded can be disputed.")
+                reason = _parse_choice(form, "reason", DISPUTE_REASONS) or "fraudulent"
+                return self.open_dispute(payment_id, amount, {}, reason, inquiry=form.get("inquiry") == "true")
+            case "disputes", dispute_id, action if action in DISPUTE_ACTIONS:
+                return self.change_dispute(dispute_id, action)
+        raise StripeError(404, "Use the paths under /test in the docstring of local/world/stripe_account.py.")
 
     # payments ---------------------------------------------------------------------------------------------------------
     def create_payment(
@@ -256,7 +298,7 @@ class StripeAccount:
             raise StripeError(400, "Nothing is left to refund.", code="payment_intent_invalid")
         if (left := self.remaining_amount(payment)) < 1:
             raise StripeError(400, "Nothing is left to refund.", code="charge_already_refunded")
-        if any(one["status"] == "needs_response" for one in self.disputes_of(payment_id)):
+        if any(one["status"] in UNDECIDED for one in self.disputes_of(payment_id)):
             raise StripeError(400, "The customer's bank disputes the payment.", code="charge_disputed")
         refund = {"amount": left, "currency": payment["currency"], **asked}
         if refund["amount"] > left:
@@ -291,15 +333,74 @@ class StripeAccount:
         kind = "refund.failed" if status == "failed" else "refund.updated"
         self._change(kind, {**self.refunds[refund_id], **stripe_refund(status)})
 
-    def open_dispute(self, payment_id: str, amount: int, metadata: Mapping[str, str]) -> StripeObject:
-        dispute: StripeObject = {"object": "dispute", "payment_intent": payment_id, "amount": amount}
-        dispute |= {"currency": self.payments[payment_id]["currency"], "status": "needs_response"}
-        dispute |= {"id": self.new_id("dp", dispute), "reason": "fraudulent", "metadata": metadata}
-        return self._change("charge.dispute.created", dispute)
+    def open_dispute(
+        self,
+        payment_id: str,
+        amount: int,
+        metadata: Mapping[str, str],
+        reason: str = "fraudulent",
+        *,
+        inquiry: bool = False,
+    ) -> StripeObject:
+        """Open a dispute (chargeback), which takes its amount from the shop at once, or an inquiry."""
+        currency, created = self._find_payment(payment_id)["currency"], int(self.now())
+        dispute: StripeObject = {"object": "dispute", "payment_intent": payment_id, "charge": charge_id(payment_id)}
+        dispute |= {"amount": amount, "currency": currency, "created": created, "livemode": False, "reason": reason}
+        dispute |= {"metadata": metadata, "balance_transactions": [], "is_charge_refundable": inquiry}
+        dispute |= {"enhanced_eligibility_types": [], "evidence": {"enhanced_evidence": {}}}
+        dispute["evidence_details"] = {
+            "due_by": created + DISPUTE_SECONDS,
+            "enhanced_eligibility": {},
+            "has_evidence": False,
+            "past_due": False,
+            "submission_count": 0,
+            "submission_method": "not_submitted",
+        }
+        dispute |= {"status": INQUIRY[0] if inquiry else UNDECIDED[0], "id": self.new_id("dp", dispute)}
+        return self._change_dispute(dispute, ("created",) if inquiry else ("created", "funds_withdrawn"))
 
-    def close_dispute(self, dispute_id: str, status: str, metadata: Mapping[str, str]) -> None:
-        """Close a dispute as "won" or "lost". A lost dispute takes its amount from the payment."""
-        self._change("charge.dispute.closed", {**self.disputes[dispute_id], "status": status, "metadata": metadata})
+    def change_dispute(self, dispute_id: str, action: str, metadata: Mapping[str, str] | None = None) -> StripeObject:
+        """Apply an action of DISPUTE_ACTIONS. A lost dispute takes its amount from the payment. Raises StripeError.
+
+        `metadata`: the metadata of the dispute from now on, if it changes.
+        """
+        dispute = self.disputes.get(dispute_id)
+        if dispute is None:
+            raise StripeError(404, f"No such dispute: '{dispute_id}'", code="resource_missing", param="dispute")
+        metadata = dispute["metadata"] if metadata is None else metadata
+        statuses, events = DISPUTE_ACTIONS[action]
+        if dispute["status"] not in statuses:
+            raise StripeError(400, f"The dispute is {dispute['status']}, but {action} needs {' or '.join(statuses)}.")
+        changed = {**dispute, "status": statuses[dispute["status"]], "metadata": metadata}
+        if action == "submit":
+            count = dispute["evidence_details"]["submission_count"] + 1
+            details = {"has_evidence": True, "submission_count": count, "submission_method": "manual"}
+            changed["evidence_details"] = {**dispute["evidence_details"], **details}
+        return self._change_dispute(changed, events)
+
+    def _change_dispute(self, dispute: StripeObject, events: Sequence[str]) -> StripeObject:
+        for event, sign, fee in (("funds_withdrawn", -1, DISPUTE_FEE), ("funds_reinstated", 1, 0)):
+            if event in events:
+                moved = self._stripe_balance_transaction(dispute, sign * dispute["amount"], fee)
+                dispute = {**dispute, "balance_transactions": [*dispute["balance_transactions"], moved]}
+                dispute["is_charge_refundable"] = False
+        for event in events:
+            self._change(f"charge.dispute.{event}", dispute)
+        return dispute
+
+    def _stripe_balance_transaction(self, dispute: StripeObject, amount: int, fee: int) -> StripeObject:
+        """Return the movement of money that a dispute causes, in Stripe's format."""
+        kind, now = "dispute" if amount < 0 else "dispute_reversal", int(self.now())
+        fees = {"amount": fee, "currency": dispute["currency"], "description": "Dispute fee", "type": "stripe_fee"}
+        moved = {"amount": amount, "fee": fee, "net": amount - fee, "fee_details": [fees] if fee else []}
+        moved |= {
+            "object": "balance_transaction",
+            "type": "adjustment",
+            "reporting_category": kind,
+            "status": "pending",
+        }
+        moved |= {"created": now, "available_on": now, "currency": dispute["currency"], "balance_type": "payments"}
+        return {"id": self.new_id("txn", dispute), **moved, "source": dispute["id"], "description": None}
 
     def apply_event(self, event: StripeObject) -> None:
         """Store the object of an event, and the answer to its idempotency key. Raises LookupError or TypeError."""

@@ -123,9 +123,9 @@ class SimulatedProvider:
         self.clients.tasks.call_later(decides, partial(self._close_dispute, payment, dispute["id"], before))
 
     def _close_dispute(self, payment: StripeObject, dispute_id: str, before: Sequence[str]) -> None:
-        status = "lost" if self.rng.happens(0.5, "dispute lost", payment["id"], *before) else "won"
-        self.account.close_dispute(dispute_id, status, self._dispute_metadata(payment, "closed"))
-        if status == "won" and not before and self.rng.happens(0.3, "asks again", payment["id"]):
+        action = "lose" if self.rng.happens(0.5, "dispute lost", payment["id"], *before) else "win"
+        self.account.change_dispute(dispute_id, action, self._dispute_metadata(payment, "closed"))
+        if action == "win" and not before and self.rng.happens(0.3, "asks again", payment["id"]):
             self.clients.tasks.call_later(10 * HOUR, partial(self._open_dispute, payment))
 
     def _dispute_metadata(self, payment: StripeObject, what: str) -> dict[str, str]:
@@ -259,8 +259,9 @@ class SimulatedProvider:
                 event_id, label, delay = f"evt_{id}_{number}", f"{id} {number}", delay + number
                 accepted = partial(self._report_for_another_order, about)
             case "dispute":
-                state = "disputed" if about["status"] == "needs_response" else about["status"]
-                event_id, label = f"evt_{id}_{kind.rpartition('.')[2]}", f"{about['payment_intent']} {state}"
+                step = kind.rpartition(".")[2]
+                state = {"created": "disputed", "closed": about["status"]}.get(step, step)
+                event_id, label = f"evt_{id}_{step}", f"{about['payment_intent']} {state}"
             case _:
                 event_id, label = f"evt_{id}_{number + 1}", f"{id} {about['status']}"
         self._send_webhook(stripe_event(event_id, kind, about), label, delay, accepted)

@@ -15,6 +15,7 @@ import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundState, RefundRejected
+from local.laptop import payment_provider
 from local.laptop.http_server import HttpResponse, LoopbackServer
 from local.laptop.payment_provider import PaymentProviderServer
 from local.world.stripe_account import StripeAccount, StripeError
@@ -252,7 +253,8 @@ def test_an_idempotency_key_is_valid_only_for_equal_parameters() -> None:
 
 def ask(account: StripeAccount, method: str, path: str, form: Mapping[str, Any] = {}, key: str = "") -> Any:
     """Send a request to the account. Return the object, or the error of the answer."""
-    answer = account.answer(method, f"/v1/{path}", {"Idempotency-Key": key} if key else {}, urlencode(form).encode())[1]
+    target, headers = f"/v1/{path}".replace("/v1/..", ""), {"Idempotency-Key": key} if key else {}
+    answer = account.answer(method, target, headers, urlencode(form).encode())[1]
     return answer.get("error", answer)
 
 
@@ -344,6 +346,83 @@ def test_a_started_payment_and_a_declined_confirmation_are_kept_over_a_restart(
     assert ask_provider(after, "", "start", **{name: str(value) for name, value in STARTED.items()}) == started
     assert ask_provider(after, f"/{started['id']}/confirm", "confirm", **paying) == declined
     assert listener.told(1) == [("payment_intent.payment_failed", "requires_payment_method")]
+
+
+@pytest.mark.parametrize(
+    ("form", "actions", "told"),
+    [
+        ({}, [], ["created needs_response", "funds_withdrawn needs_response"]),
+        ({}, ["submit", "win"], ["updated under_review", "closed won", "funds_reinstated won"]),
+        ({"amount": 500}, ["lose"], ["closed lost"]),
+        ({"inquiry": "true"}, ["submit", "close"], ["updated warning_under_review", "closed warning_closed"]),
+        ({"inquiry": "true"}, ["escalate"], ["updated needs_response", "funds_withdrawn needs_response"]),
+    ],
+)
+def test_a_dispute_is_reported_as_stripe_does(form: dict[str, Any], actions: list[str], told: list[str]) -> None:
+    reported: list[str] = []
+    account = new_account()
+    account.report = lambda kind, about, key: reported.append(f"{kind} {about['status']}")
+    ask(account, "POST", "payment_intents", {**STARTED, "confirm": "true"})
+    dispute = ask(account, "POST", "../test/payments/pi_1/disputes", form)
+    for action in actions:
+        dispute = ask(account, "POST", f"../test/disputes/dp_1/{action}")
+    assert [event.removeprefix("charge.dispute.") for event in reported[-len(told) :]] == told
+    moved = sum(one["net"] for one in dispute["balance_transactions"])
+    assert moved == (0 if "close" in actions else -1500 if "win" in actions else -1500 - form.get("amount", 2500))
+    assert account.remaining_amount(account.payments["pi_1"]) == (2000 if "lose" in actions else 2500)
+
+
+def test_a_dispute_changes_only_as_a_bank_can_change_it() -> None:
+    account = new_account()
+    ask(account, "POST", "payment_intents", STARTED)
+    disputes = "../test/payments/pi_1/disputes"
+    assert "succeeded" in ask(account, "POST", disputes)["message"]
+    ask(account, "POST", "payment_intents/pi_1/confirm", {"payment_method": "pm_card_visa"})
+    assert "amount" in ask(account, "POST", disputes, {"amount": 2501})["message"]
+    assert ask(account, "POST", disputes, {"reason": "bored"})["param"] == "reason"
+    assert ask(account, "POST", disputes)["is_charge_refundable"] is False
+    ask(account, "POST", "../test/disputes/dp_1/submit")
+    assert ask(account, "POST", "refunds", {"payment_intent": "pi_1"})["code"] == "charge_disputed"
+    for action in ("submit", "escalate", "close"):
+        assert "is under_review" in ask(account, "POST", f"../test/disputes/dp_1/{action}")["message"]
+    assert ask(account, "POST", "../test/disputes/dp_2/win")["code"] == "resource_missing"
+
+
+def test_a_refund_in_the_dashboard_bears_no_id_of_the_shop() -> None:
+    account = new_account()
+    ask(account, "POST", "payment_intents", {**STARTED, "confirm": "true"})
+    refunds = "../test/payments/pi_1/refunds"
+    part = ask(account, "POST", refunds, {"amount": 500, "reason": "duplicate"})
+    assert (part["amount"], part["metadata"], part["reason"]) == (500, {}, "duplicate")
+    account.refunds["re_0"] = {**account.refunds.pop("re_1"), "id": "re_0"}
+    assert ask(account, "POST", refunds)["amount"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("late", ["created", "funds_withdrawn"]),
+        ("twice", ["created", "created", "funds_withdrawn", "funds_withdrawn"]),
+        ("out_of_order", ["funds_withdrawn", "created"]),
+    ],
+)
+def test_events_come_late_twice_or_out_of_order(
+    provider: PaymentProviderServer, listener: Listener, monkeypatch: pytest.MonkeyPatch, mode: str, told: list[str]
+) -> None:
+    monkeypatch.setattr(payment_provider, "LATE_SECONDS", 1.0)
+    payment_id = paid(provider)
+    listener.told(1)
+
+    def post(path: str, form: bytes = b"") -> int:
+        return provider.answer("POST", f"/test/{path}", {"Authorization": f"Bearer {KEY}"}, form).status
+
+    assert post("delivery", b"mode=never") == 400
+    assert post("delivery", f"mode={mode}".encode()) == post(f"payments/{payment_id}/disputes") == 200
+    opened = time.monotonic()
+    listener.told(1 + len(told))
+    assert mode != "late" or time.monotonic() > opened + 0.5
+    heard = [event["type"].removeprefix("charge.dispute.") for event, _ in listener.heard[1:]]
+    assert (heard if mode == "out_of_order" else sorted(heard)) == told
 
 
 def test_no_page_of_another_origin_can_pay(provider: PaymentProviderServer) -> None:
