@@ -44,7 +44,6 @@ ANY = {
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
     "epoch": r"\d{10}",
     "n": r"\d[\d,]*",
-    "pi": "pi_[0-9a-f]{32}",
 }
 """The pattern of each placeholder whose value may differ at each place."""
 TUTORIAL_STATE = "ORDERSTREAM_STATE=build/tutorial"
