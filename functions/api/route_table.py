@@ -100,6 +100,8 @@ ROUTES = (
     ("GET", "/orders/{order_id}/parcel", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/dispatched", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/delivered", "shipments"),
+    ("GET", "/payments/unmatched", "unmatched_payments"),
+    ("POST", "/orders/{order_id}/payments/{payment_id}/assign", "unmatched_payments"),
     ("GET", "/unsubscribe", "unsubscribe"),
     ("POST", "/unsubscribe", "unsubscribe"),
 )

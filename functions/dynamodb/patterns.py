@@ -124,13 +124,14 @@ class Query(Generic[T]):
         after the time: `{time}#{id}`. So the time alone sorts before every key with this time.
 
         Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given, but
-        the access pattern reads several item types, has a `path_prefix`, or needs another value before the time.
+        the access pattern has a `path_prefix`, reads several item types whose sort keys begin differently, or needs
+        another value before the time.
         """
         if self.whole_partition:
             return "", ""
         starts = sorted(row.templates(self.index)[1].render_prefix(values)[0] for row in self.rows)
         if since or until:
-            if len(starts) > 1 or self.path_prefix:
+            if starts[0] != starts[-1] or self.path_prefix:
                 raise TypeError(f"{self.id} supports no time range, because it reads several types or a whole path")
             if before := self.field_before_time(values):
                 name, time = before

@@ -88,23 +88,23 @@ def keep_event(shop: ShopContext, place: PaymentPlace, event: KeptEvent) -> Deci
     the same or a later status.
     """
     is_known = place.claim is not None and place.claim.order_id is not None
-    guard: Write[Any]
-    if is_known:
-        guard = check_order_unchanged(place.order_id, place.order)
-    elif place.claim is not None:
-        guard = check_unchanged(PAYMENT_CLAIM, place.claim)
-    else:
+    guards: list[Write[Any]] = []
+    if place.claim is None:
         claim = PaymentClaim(payment_id=event.payment_id, created_at=event.created_at, kept_under=place.order_id)
-        guard = put_if_absent(PAYMENT_CLAIM, claim)
+        guards.append(put_if_absent(PAYMENT_CLAIM, claim))
+    else:
+        guards.append(check_unchanged(PAYMENT_CLAIM, place.claim))
+    if is_known:
+        guards.append(check_order_unchanged(place.order_id, place.order))
     why = "the order is archived" if is_known else "the payment is not known yet"
     result = {"payment_id": event.payment_id, "status": event.status, "reason": why}
     kept = find_kept_event(shop, place.order_id, event.payment_id, event.object_id)
     if kept is None:
         return [
-            guard,
+            *guards,
             put_if_absent(KEPT_EVENT, replace(event, order_id=place.order_id, unmatched=not is_known)),
         ], result
     if not is_later(event.status, kept.status):
-        return [guard, check_unchanged(KEPT_EVENT, kept)], result | {"status": kept.status}
+        return [*guards, check_unchanged(KEPT_EVENT, kept)], result | {"status": kept.status}
     changed = replace(event, order_id=kept.order_id, created_at=kept.created_at, unmatched=not is_known)
-    return [guard, update(KEPT_EVENT, kept, replace(changed, version=kept.version + 1))], result
+    return [*guards, update(KEPT_EVENT, kept, replace(changed, version=kept.version + 1))], result

@@ -9,7 +9,8 @@ dispute or refund that arrives before the money of its payment is kept, and appl
 
 The first event that reports the money of a payment claims the payment for its order. The claim is a PaymentClaim item,
 written in the same transaction and never deleted, not even when the order is archived. If the provider reports the same
-payment for another order, no money is counted or refunded there, because the money exists only once.
+payment for another order, no money is counted or refunded there, because the money exists only once. Staff can assign a
+payment that matches no order to an order (module unmatched_payments). The claim then names this order.
 """
 
 from collections.abc import Iterator, Mapping
@@ -172,7 +173,7 @@ def _record(
         return key.write(shop, [check_unchanged(PAYMENT, existing)], payment_result(existing))
     order_writes: list[Write[Any]] = [check_order_unchanged(event.order_id, order)]
     if after.status == "CAPTURED" and isinstance(order, Order):
-        after, order_writes = _count_towards_order(shop, order, after)
+        after, order_writes = count_towards_order(shop, order, after)
     remembers = len(events) < MAX_RECORDED_EVENTS
     if remembers:
         recorded = RecordedEvent(fingerprint=key.fingerprint, status=after.status, reason=after.reason)
@@ -276,7 +277,7 @@ def _apply_command(
     )
 
 
-def _count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
+def count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
     """Add a payment to the order's paid amount, and refund the money that cannot be added. Return payment and writes.
 
     Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already

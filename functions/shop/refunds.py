@@ -280,7 +280,9 @@ def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, p
             raise TooMuch("amount", 0)
         customer_id = order.customer_id if order else None
         refund = build_refund(shop, payment, rest, "UNMATCHED", number=number, customer_id=customer_id)
-        return [put_if_absent(REFUND, refund), check_order_unchanged(order_id, order)], _result(refund)
+        # Staff may assign the payment to an order at this moment, so check that it is unchanged.
+        checks = [check_unchanged(PAYMENT, payment), check_order_unchanged(order_id, order)]
+        return [put_if_absent(REFUND, refund), *checks], _result(refund)
 
     return run_idempotently(shop, caller.id, key, "refund_payment", request, decide)
 

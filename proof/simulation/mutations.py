@@ -517,7 +517,7 @@ def count_without_refund(shop: Any, order: entities.Order, came: entities.Paymen
     return payment, [write for write in written if write.row is not t.REFUND]
 
 
-_COUNTED = payments._count_towards_order
+_COUNTED = payments.count_towards_order
 
 
 def withdraw_nothing(order: Any, before: entities.Payment, after: entities.Payment, *_: Any) -> Any:

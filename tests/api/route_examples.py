@@ -22,6 +22,7 @@ from proof.support.http_client import (
     Token,
     create_cognito_user,
     invoke_api,
+    payment_event,
     post_webhook,
 )
 from tests.api.conftest import SUPPRESSED
@@ -117,6 +118,12 @@ def _issue_gift_card(api: ApiHarness, _: World) -> Changes:
     return {"body": {"code": card["code"]}}
 
 
+def _receive_unmatched_payment(api: ApiHarness, world: World) -> Changes:
+    post_webhook(api, payment_event("unknown", 100, id="evt_lost", payment_id="pi_lost"))
+    body = {"to_order_id": _place_order(api, world)["order_id"], "reason": "the order number is in the receipt"}
+    return {"order_id": "unknown", "payment_id": "pi_lost", "body": body}
+
+
 def _sign_up(_: ApiHarness, __: World) -> Changes:
     return {"token": create_cognito_user("bob@example.com", verified=True)}
 
@@ -135,6 +142,7 @@ PREPARATIONS: Mapping[str, Callable[[ApiHarness, World], Changes]] = {
     "POST /gift-cards/balance": _issue_gift_card,
     "POST /transfers": _transfer,
     "POST /orders/{order_id}/payments": _pay_with_credit,
+    "POST /orders/{order_id}/payments/{payment_id}/assign": _receive_unmatched_payment,
     "POST /customers": _sign_up,
     "PUT /customers/{customer_id}/email": _change_email,
     "DELETE /companies/{company_id}": lambda it, _: _succeed(it, "DELETE", "/companies/acme/members/ann", STAFF) and {},

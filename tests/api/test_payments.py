@@ -208,3 +208,32 @@ def test_a_signed_event_that_is_no_event_is_malformed(api: ApiHarness) -> None:
     assert set(post_webhook(api, {}).field_errors) == {"id", "type", "data"}
     assert list(post_webhook(api, "[]").field_errors) == ["body"]
     assert list(post_webhook(api, '{"id": "evt#1", "type": "x", "data": {"object": {}}}').field_errors) == ["id"]
+
+
+# payments that match no order -----------------------------------------------------------------------------------------
+def test_staff_list_unmatched_payments_and_assign_one_to_an_order(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    post_webhook(api, payment_event("unknown", 2500))
+    refund = {"id": "re_1", "payment_intent": "pi_2", "amount": 100, "currency": "eur", "status": "succeeded"}
+    post_webhook(api, {"id": "evt_2", "type": "refund.created", "data": {"object": refund}})
+    payment, event = api.call("GET", "/payments/unmatched", STAFF).body["items"]
+    assert payment == {
+        "kind": "PAYMENT",
+        "order_id": "unknown",
+        "payment_id": "pi_1",
+        "object_id": None,
+        "status": "UNMATCHED",
+        "amount": 2500,
+        "currency": "EUR",
+        "reason": "the order does not exist",
+        "created_at": payment["created_at"],
+    }
+    assert (event["kind"], event["object_id"], event["reason"]) == ("REFUND", "re_1", "the payment is not known yet")
+    body = {"to_order_id": order_id, "reason": "named on the phone"}
+    done = api.call("POST", "/orders/unknown/payments/pi_1/assign", STAFF, body, key="assign")
+    assert (done.status, done.body) == (
+        201,
+        {"order_id": order_id, "payment_id": "pi_1", "amount": 2500, "currency": "EUR", "due": 0},
+    )
+    same = api.call("POST", "/orders/unknown/payments/pi_1/assign", STAFF, {**body, "to_order_id": "unknown"}, key="k")
+    assert list(same.field_errors) == ["to_order_id"]

@@ -152,6 +152,9 @@ def test_a_range_over_several_types_is_refused() -> None:
     query = Query[Any](id="X", description="", rows=(BOOK, LOST, LOAN))
     with pytest.raises(TypeError, match="supports no time range"):
         query.sort_key_range({}, since=moment(0))
+    in_time = Row(Visit, "LOANS#{book_id} / LOAN#{at}#{visit_id}")
+    both = Query[Any](id="X", description="", rows=(LOAN, in_time))
+    assert both.sort_key_range({}, since=moment(0))[0] == f"LOAN#{moment(0)}", "but not if their keys begin alike"
 
 
 def test_a_time_range_is_refused_without_a_value_for_each_field_before_the_time() -> None:

@@ -34,6 +34,11 @@ RefundId = Annotated[str, text_matching(REFUND_ID, f"must be 1 to 255 colons, {I
 RefundDestination = Annotated[
     refunds.RefundDestination, Field(description="To the original payment method, or to the customer's store credit.")
 ]
+StaffReason = Annotated[
+    str,
+    text_matching(r"^[^\x00-\x1f\x7f-\x9f]{1,200}$", "must be one line of 1 to 200 characters", strip_whitespace=True),
+    Field(description="Without personal data, such as an account number."),
+]
 
 
 class Goodwill(RequestModel):
@@ -57,13 +62,7 @@ ORIGINAL = Retry()
 class Settlement(RequestModel):
     """How a failed refund was paid outside the shop. The customer can read `reason`, and an erasure keeps it."""
 
-    reason: Annotated[
-        str,
-        text_matching(
-            r"^[^\x00-\x1f\x7f-\x9f]{1,200}$", "must be one line of 1 to 200 characters", strip_whitespace=True
-        ),
-        Field(description="Without personal data, such as an account number."),
-    ]
+    reason: StaffReason
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "paid by bank transfer, receipt 4711"}]})
 
 

@@ -109,11 +109,12 @@ class Payment:
 
 @entity
 class PaymentClaim:
-    """Records the order that a provider's payment belongs to, for ever, so that no other order can count its money.
+    """Records the order that a provider's payment belongs to, so that no other order can count its money.
 
-    `order_id`: the order id with which the provider first reported the money, even if no order has this id. None if
-    the provider has reported only a dispute or a refund of the payment, but not its money yet. `kept_under`: the order
-    id of the KeptEvents that came before the money.
+    `order_id`: the order id with which the provider first reported the money, even if no order has this id. It changes
+    only if staff assign a payment that matches no order to an order. None if the provider has reported only a dispute
+    or a refund of the payment, but not its money yet. `kept_under`: the order id of the KeptEvents that came before
+    the money.
     """
 
     payment_id: str
