@@ -29,6 +29,7 @@ from functions.shop.order_notifications import (
     MailRefused,
     claim_order_notification,
     get_mail_context,
+    get_refund,
     holding_claim,
     latest_mail_start,
     mark_deferred,
@@ -94,7 +95,10 @@ def send_notification(
         observability.log_effect("notification_sent", shop, event, effect=None)
         return
     refund = event.data if isinstance(event.data, RefundData) else None
-    mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
+    explained = get_refund(shop, refund.order_id, refund.refund_id) if refund else None
+    mail = render_notification(
+        event.name, recipient.customer, recipient.order, environment.shop_name, refund, explained
+    )
     sender = Sender(environment.sender, environment.configuration_set)
     try:
         with holding_claim(shop, notification):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from functions.adapters.mailer import Mail
 from functions.adapters.templates import load_templates
-from functions.model.entities import Customer, Order, order_number
+from functions.model.entities import Customer, Order, Refund, RefundCause, order_number
 from functions.model.events import RefundData
 from functions.model.money import format_amount
 from functions.model.pricing import discounted_value, format_percent, included_tax
@@ -85,15 +85,28 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     "OrderReturned": NotificationText("Your order {number} is returned", "We received all goods of your order back."),
     "RefundSucceeded": NotificationText("Refund for order {number}", "We have refunded {amount} to you."),
 }
+CAUSE_TEXTS: Mapping[RefundCause, str] = {
+    "DAMAGED": "The goods were damaged.",
+    "WRONG_ITEM": "We sent you wrong goods.",
+    "NOT_AS_DESCRIBED": "The goods were not as described.",
+    "LATE_DELIVERY": "The goods came late.",
+    "DUPLICATE_PAYMENT": "You paid twice.",
+}
+"""The sentence for the cause that staff gave for a refund. The cause OTHER has none."""
 
 
 def render_notification(
-    event: str, customer: Customer, order: Order, shop_name: str, refund: RefundData | None = None
+    event: str,
+    customer: Customer,
+    order: Order,
+    shop_name: str,
+    refund: RefundData | None = None,
+    explained: Refund | None = None,
 ) -> Mail:
     """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
     `refund`: the data of the event if it is about a refund. A refund has the currency of the refunded payment, which
-    may differ from the currency of the order.
+    may differ from the currency of the order. `explained`: the refund's item, which has the cause and note of staff.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order_number(order.order_id).upper()
@@ -104,6 +117,7 @@ def render_notification(
     tax = included_tax(order.total, order.tax_rate)
     context = {
         "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,
+        "explanation": _explain(explained) if explained else [],
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,
@@ -126,3 +140,9 @@ def render_notification(
         text=found.get_template("order_notification.txt").render(context),
         html=found.get_template("order_notification.html").render(context),
     )
+
+
+def _explain(refund: Refund) -> list[str]:
+    """Return the sentences that tell the customer why staff refunded the money."""
+    cause = CAUSE_TEXTS.get(refund.cause) if refund.cause else None
+    return [text for text in (cause, refund.note) if text]

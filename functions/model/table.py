@@ -207,8 +207,9 @@ REFUND = Row(
     "ORDER#{order_id} / REFUND#{refund_id}",
     written_by="api, order_deadlines, refund",
     owner="order_id",
-    personal=(),
+    personal=("note",),
     purpose="to account for the money",
+    on_erasure="clear",
 )
 RETURN = Row(
     e.Return,

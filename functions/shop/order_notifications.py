@@ -16,8 +16,8 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, subtract_clock_difference
 from functions.dynamodb.table import QueryPage, Table
 from functions.dynamodb.writes import WriteConflict, put_if_absent, put_if_held_by
-from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner
-from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID
+from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner, Refund
+from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, REFUND_BY_ID
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.retries import ClaimHeld
 from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
@@ -114,6 +114,11 @@ def get_mail_context(shop: ShopContext, customer_id: str, order_id: str, kind: s
     if isinstance(customer, Customer) and isinstance(order, Order) and wants_mails((settings,), kind):
         return MailContext(customer, order)
     return None
+
+
+def get_refund(shop: ShopContext, order_id: str, refund_id: str) -> Refund | None:
+    """Return a refund for its mail, with the staff's note: events have no note, because it may have personal data."""
+    return shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
 
 
 def claim_order_notification(

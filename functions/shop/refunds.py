@@ -10,12 +10,12 @@ requires that the id is new, so one of the two commands fails.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
-from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason
+from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundCause, RefundReason
 from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.money import CURRENCIES
 from functions.model.patterns import (
@@ -46,6 +46,22 @@ RefundDestination = Literal["original", "credit"]
 """The destination of a refund: the original payment method, or the customer's store credit."""
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why staff refund money, in words for the customer: a cause, and a note that may have personal data."""
+
+    cause: RefundCause | None = None
+    note: str | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The given values by name. A request without them has the same fingerprint as before these fields existed."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+UNEXPLAINED = Explanation()
+
+
 # planning refunds: these functions build Refund items, and the caller stores them in its transaction ------------------
 @dataclass(frozen=True)
 class RefundPlan:
@@ -67,7 +83,12 @@ class RefundPlan:
 
 
 def plan_refunds(
-    shop: ShopContext, order: Order, amount: int, why: RefundReason, account_id: str | None = None
+    shop: ShopContext,
+    order: Order,
+    amount: int,
+    why: RefundReason,
+    account_id: str | None = None,
+    explanation: Explanation = UNEXPLAINED,
 ) -> RefundPlan:
     """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
@@ -78,7 +99,11 @@ def plan_refunds(
     if not order.paid or not amount:
         return RefundPlan()
     refunds = tuple(
-        build_refund(shop, payment, part, why, number=number, customer_id=order.customer_id, account_id=account_id)
+        replace(
+            build_refund(shop, payment, part, why, number=number, customer_id=order.customer_id, account_id=account_id),
+            cause=explanation.cause,
+            note=explanation.note,
+        )
         for payment, part, number in _allocate_to_payments(shop, order, amount)
     )
     return RefundPlan(refunds, amount - sum(refund.amount for refund in refunds))
@@ -215,19 +240,25 @@ def check_order_unchanged(order_id: str, order: OrderOrStub) -> Write[Any]:
 
 # commands for staff ---------------------------------------------------------------------------------------------------
 def refund_order(
-    shop: ShopContext, caller: Caller, key: str, order_id: str, amount: int, to: RefundDestination = "original"
+    shop: ShopContext,
+    caller: Caller,
+    key: str,
+    order_id: str,
+    amount: int,
+    to: RefundDestination = "original",
+    explanation: Explanation = UNEXPLAINED,
 ) -> IdempotentResult:
     """Refund some of the money paid for an order, without a return (goodwill). Only staff may call it.
 
-    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is {"order_id",
-    "amount", "currency", "refund_ids"}.
+    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. `explanation`: the
+    customer's mail shows it. The result is {"order_id", "amount", "currency", "refund_ids"}.
 
     If `amount` is too high, raises TooMuch with the highest amount that can be refunded. That amount does not include
     money that is already refunded, money of a disputed payment, and money that the order records as owed to the
     customer. Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
     """
     caller.require_group("staff")
-    request = {"order_id": order_id, "amount": amount, "to": to}
+    request = {"order_id": order_id, "amount": amount, "to": to, **explanation.given}
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
@@ -236,7 +267,7 @@ def refund_order(
         if amount > order.kept:
             raise TooMuch("amount", order.kept)
         account_id = get_store_credit_account_id(shop, order.customer_id, order.currency) if to == "credit" else None
-        plan = plan_refunds(shop, order, amount, "GOODWILL", account_id)
+        plan = plan_refunds(shop, order, amount, "GOODWILL", account_id, explanation)
         if plan.owed:
             raise TooMuch("amount", plan.amount)
         after = replace(after, refunded=order.refunded + amount)
@@ -245,7 +276,14 @@ def refund_order(
     return run_idempotently(shop, caller.id, key, "refund_order", request, decide)
 
 
-def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
+def refund_payment(
+    shop: ShopContext,
+    caller: Caller,
+    key: str,
+    order_id: str,
+    payment_id: str,
+    explanation: Explanation = UNEXPLAINED,
+) -> IdempotentResult:
     """Refund an unmatched payment: its amount minus all its earlier refunds. Only staff may call this command.
 
     An unmatched payment (status UNMATCHED) belongs to no order, for example because its order does not exist. `key`:
@@ -262,7 +300,7 @@ def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, p
     refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
-    request = {"order_id": order_id, "payment_id": payment_id}
+    request = {"order_id": order_id, "payment_id": payment_id, **explanation.given}
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
@@ -280,6 +318,7 @@ def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, p
             raise TooMuch("amount", 0)
         customer_id = order.customer_id if order else None
         refund = build_refund(shop, payment, rest, "UNMATCHED", number=number, customer_id=customer_id)
+        refund = replace(refund, cause=explanation.cause, note=explanation.note)
         # Staff may assign the payment to an order at this moment, so check that it is unchanged.
         checks = [check_unchanged(PAYMENT, payment), check_order_unchanged(order_id, order)]
         return [put_if_absent(REFUND, refund), *checks], _result(refund)

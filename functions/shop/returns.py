@@ -19,7 +19,13 @@ from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
-from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
+from functions.shop.refunds import (
+    UNEXPLAINED,
+    Explanation,
+    RefundDestination,
+    get_store_credit_account_id,
+    plan_refunds,
+)
 from functions.shop.shop import Caller, ShopContext
 
 
@@ -44,11 +50,12 @@ def return_goods(
     *,
     refund_shipping: bool = False,
     to: RefundDestination = "original",
+    explanation: Explanation = UNEXPLAINED,
 ) -> IdempotentResult:
     """Record returned goods of a delivered order and refund them. Only the warehouse and staff may call this command.
 
     `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: True to refund the
-    shipping costs too, if they were not refunded before.
+    shipping costs too, if they were not refunded before. `explanation`: the customer's mail about the refund shows it.
 
     One transaction writes the order, the return, its refunds, the stock and the expiry marker (the item whose TTL
     starts the archiving of the order). If all goods of the order are now returned and the order used a limited discount
@@ -74,6 +81,7 @@ def return_goods(
         "lines": {id: [back.quantity, back.restock] for id, back in lines.items()},
         "refund_shipping": refund_shipping,
         "to": to,
+        **explanation.given,
     }
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
@@ -87,7 +95,7 @@ def return_goods(
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
         account_id = get_store_credit_account_id(shop, before.customer_id, before.currency) if to == "credit" else None
         max_refund = min(goods + shipping, before.kept)
-        plan = plan_refunds(shop, before, max_refund, "RETURNED", account_id)
+        plan = plan_refunds(shop, before, max_refund, "RETURNED", account_id, explanation)
         shipping_refund = max(0, max_refund - goods)
         all_back = all(line.returned == line.quantity_to_ship for line in after.lines.values())
         after = replace(

@@ -45,6 +45,7 @@ BODIES: dict[str, Any] = {
     "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
     "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
+    "POST /orders/{order_id}/payments/{payment_id}/refund": {"cause": "DUPLICATE_PAYMENT"},
     "POST /orders/{order_id}/refunds": {"amount": 100},
     "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
     "POST /orders/{order_id}/refunds/{refund_id}/settle": {"reason": "paid by bank transfer"},

@@ -30,8 +30,8 @@ def test_staff_gives_some_back(api: ApiHarness, paid: str) -> None:
     assert give(api, paid, to="credit").problem_type == "key-reused"
 
 
-def test_the_customer_sees_how_far_a_refund_has_got(api: ApiHarness, paid: str) -> None:
-    give(api, paid)
+def test_the_customer_sees_how_far_a_refund_has_got_and_why_it_was_made(api: ApiHarness, paid: str) -> None:
+    give(api, paid, cause="DAMAGED", note=" Sorry for the handle. ")
     (shown,) = api.call("GET", f"/orders/{paid}/refunds", ANN).body["items"]
     assert shown == {
         "refund_id": "pi_1-1",
@@ -41,6 +41,8 @@ def test_the_customer_sees_how_far_a_refund_has_got(api: ApiHarness, paid: str) 
         "amount": 500,
         "currency": "EUR",
         "why": "GOODWILL",
+        "cause": "DAMAGED",
+        "note": "Sorry for the handle.",
         "account_id": None,
         "attempt": 1,
         "reason": None,
@@ -60,6 +62,10 @@ def test_the_customer_sees_how_far_a_refund_has_got(api: ApiHarness, paid: str) 
         ({"amount": "500"}, "malformed"),
         ({"amount": 5.0}, "malformed"),
         ({"to": "me"}, "malformed"),
+        ({"cause": "GREED"}, "malformed"),
+        ({"note": ""}, "malformed"),
+        ({"note": "two\nlines"}, "malformed"),
+        ({"note": "x" * 201}, "malformed"),
         ({"currency": "EUR"}, "malformed"),
     ],
 )
@@ -102,7 +108,7 @@ def test_a_refund_is_not_settled_without_a_reason_of_one_line(api: ApiHarness, f
 
 def test_money_that_matched_nothing_is_given_back(api: ApiHarness) -> None:
     post_webhook(api, payment_event("unknown", 2500))
-    back = api.call("POST", "/orders/unknown/payments/pi_1/refund", STAFF, key="back")
+    back = api.call("POST", "/orders/unknown/payments/pi_1/refund", STAFF, {"cause": "OTHER"}, key="back")
     assert (back.status, back.body["amount"], back.body["refund_ids"]) == (201, 2500, ["pi_1-1"])
     (shown,) = api.call("GET", "/orders/unknown/refunds", STAFF).body["items"]
-    assert shown["why"] == "UNMATCHED"
+    assert (shown["why"], shown["cause"], shown["note"]) == ("UNMATCHED", "OTHER", None)

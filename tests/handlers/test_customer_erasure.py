@@ -24,7 +24,7 @@ from functions.runtime import clients
 from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
-from functions.shop import cancellation, customers, follows, orders, placing, products, reviews, shipments
+from functions.shop import cancellation, customers, follows, orders, placing, products, refunds, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
@@ -80,6 +80,12 @@ def pay(harness: ShopHarness, order_id: str) -> None:
     harness.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
 
 
+def thank(harness: ShopHarness, person: Caller, order_id: str) -> None:
+    """Refund a part of an order, with a note that names the customer."""
+    why = refunds.Explanation("OTHER", f"Thank you, {canaries(person)['name']}!")
+    refunds.refund_order(harness.shop, STAFF, f"thanks {order_id}", order_id, 10, explanation=why)
+
+
 @reused
 def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     """Create customers with an archived, a cancelled, a delivered and a packed order each. Return the order ids. The
@@ -99,6 +105,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
         harness.deliver_order(each["archived"])
     harness.process_all()
     for person, each in those.items():
+        thank(harness, person, each["archived"])
         reviews.write_review(harness.shop, person, "mug", each["archived"], 5, f"{canaries(person)['name']} likes it.")
     harness.process_all()
     give_up(harness, harness.all_records)
@@ -113,6 +120,8 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     for each in those.values():
         harness.dispatch_order(each["arrived"])
         harness.deliver_order(each["arrived"])
+    for person, each in those.items():
+        thank(harness, person, each["arrived"])
     harness.process_all()
     return those
 

@@ -16,10 +16,10 @@ from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.model.table import NOTIFICATION
-from functions.shop import cancellation, customers, erasure
+from functions.shop import cancellation, customers, erasure, refunds
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
-from local.world.harness import ANN, ShopHarness
+from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from proof.support.items import write_items
 
@@ -152,6 +152,15 @@ def test_every_event_of_the_reaction_sends_its_own_mail(harness: ShopHarness, or
     (mail,) = harness.sent_mails()
     assert order_id[:8].upper() in mail.subject
     assert known(harness, order_id) == [(event, "SENT")]
+
+
+def test_the_mail_about_a_refund_has_the_note_of_staff(harness: ShopHarness, order_id: str) -> None:
+    harness.pay_order(order_id)
+    why = refunds.Explanation("OTHER", "Sorry for the handle.")
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100, explanation=why)
+    harness.process_all()
+    (mail,) = [one for one in harness.sent_mails() if "Refund" in one.subject]
+    assert "Sorry for the handle." in mail.body
 
 
 def test_money_that_matches_no_order_sends_no_mail(harness: ShopHarness, order_id: str) -> None:

@@ -10,10 +10,12 @@ from functions.adapters.mailer import Mail
 from functions.dynamodb.keys import Instant
 from functions.mails import product_alerts as notices
 from functions.mails.order_notifications import NOTIFICATION_TEXTS, render_notification
-from functions.model.entities import Address, Customer, Discounted, Line, Order, Product
+from functions.model.entities import Address, Customer, Discounted, Line, Order, Product, Refund
 from functions.model.events import RefundData
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
+from functions.model.table import REFUND
+from proof.support.samples import SAMPLES
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}
@@ -26,6 +28,7 @@ def mail(
     product: str = "Blue mug",
     currency: str = "EUR",
     refunded: tuple[int, str] = (1250, "EUR"),
+    explained: Refund | None = None,
     **changed: Any,
 ) -> Mail:
     assert currency in get_args(Currency)
@@ -56,7 +59,7 @@ def mail(
         why="GOODWILL",
     )
     refund_of_event = refund if event == "RefundSucceeded" else None
-    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", refund_of_event)
+    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", refund_of_event, explained)
 
 
 class Reader(HTMLParser):
@@ -160,6 +163,18 @@ SHORT: dict[str, Any] = {
         "pot": Line(name="Pot", price=1250, quantity=1, dropped=1),
     },
 }
+
+
+def test_the_mail_about_a_refund_shows_why_staff_made_it() -> None:
+    explained = replace(SAMPLES[REFUND], cause="DAMAGED", note="Sorry for <the> handle.")
+    one = mail("RefundSucceeded", explained=explained)
+    assert "\n\nThe goods were damaged.\n\nSorry for <the> handle.\n\nOrder " in one.text
+    assert "<p>The goods were damaged.</p>\n    <p>Sorry for &lt;the&gt; handle.</p>" in one.html
+    plain, other = (
+        mail("RefundSucceeded"),
+        mail("RefundSucceeded", explained=replace(explained, note=None, cause="OTHER")),
+    )
+    assert (other.text, other.html) == (plain.text, plain.html), "without a note, no line is empty"
 
 
 def test_a_mail_about_a_shortened_order_lists_the_dropped_pieces_and_the_refund() -> None:

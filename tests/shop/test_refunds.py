@@ -104,6 +104,15 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: ShopConte
         give(shop, order_id, 500, to="credit")
 
 
+def test_each_refund_of_a_command_has_the_cause_and_the_note_of_staff(shop: ShopContext) -> None:
+    why = refunds.Explanation("LATE_DELIVERY", "Sorry for the wait.")
+    order_id = paid(shop, "key-1", 1000, 1500)
+    refunds.refund_order(shop, STAFF, "sorry", order_id, 2000, explanation=why)
+    assert [(it.cause, it.note) for it in order_money.refunds(shop, order_id)] == [(why.cause, why.note)] * 2
+    with pytest.raises(IdempotencyKeyReused):
+        refunds.refund_order(shop, STAFF, "sorry", order_id, 2000, explanation=refunds.Explanation("OTHER"))
+
+
 @pytest.mark.parametrize("amount", [2501, 10**12])
 def test_a_refund_above_the_paid_amount_is_rejected(shop: ShopContext, amount: int) -> None:
     order_id = paid(shop)

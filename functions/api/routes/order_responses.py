@@ -218,8 +218,9 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """A refund of a payment. `why`: its cause; EXTERNAL if a person made the refund at the payment provider.
+    """A refund of a payment. `why`: the rule; EXTERNAL if a person made the refund at the payment provider.
 
+    `cause`, `note`: why staff refunded the money, or null.
     `reason`: the error if the refund failed, or how staff settled it outside the shop.
     `account_id`: the credit account that gets the money, or null if the money goes to a card.
     """
@@ -231,6 +232,8 @@ class RefundAnswer(ResponseModel):
     amount: int
     currency: str
     why: str
+    cause: str | None
+    note: str | None
     account_id: str | None
     attempt: int
     reason: str | None

@@ -13,6 +13,7 @@ from functions.api.http.fields import (
     Id,
     IdempotencyKey,
     Listed,
+    Name,
     RequestModel,
     ResponseModel,
     command_response,
@@ -24,6 +25,7 @@ from functions.api.http.router import Router
 from functions.api.routes.accounts import Amount
 from functions.api.routes.order_responses import RefundAnswer
 from functions.api.routes.payments import REFUND_ID, ProviderId
+from functions.model.entities import RefundCause
 from functions.model.errors import NotAllowed, TooMuch, WrongState
 from functions.shop import refund_processing, refunds
 from functions.shop.lists import ListRequest
@@ -41,12 +43,33 @@ StaffReason = Annotated[
 ]
 
 
-class Goodwill(RequestModel):
+class ExplanationBody(RequestModel):
+    """Why the money is refunded. The customer can read both fields, and the mail about the refund shows them."""
+
+    cause: RefundCause | None = None
+    note: Annotated[Name | None, Field(description="One line. An erasure of the customer removes it.")] = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"cause": "DUPLICATE_PAYMENT", "note": "Your first payment has arrived."}]}
+    )
+
+    @property
+    def explanation(self) -> refunds.Explanation:
+        return refunds.Explanation(self.cause, self.note)
+
+
+NO_EXPLANATION = ExplanationBody()
+
+
+class Goodwill(ExplanationBody):
     """A refund without a return. `amount`: in minor units of the order's currency. `to`: where the money goes."""
 
     amount: Amount
     to: RefundDestination = "original"
-    model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 500, "to": "original"}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"amount": 500, "to": "original", "cause": "DAMAGED", "note": "We are sorry for the handle."}]
+        }
+    )
 
 
 class Retry(RequestModel):
@@ -91,7 +114,7 @@ class RefundsPlaced(ResponseModel):
 )
 def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[RefundsPlaced]:
     """Refund some of the money paid for an order, without a return, once for each Idempotency-Key. For staff."""
-    done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
+    done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to, goodwill.explanation)
     return command_response(done, RefundsPlaced)
 
 
@@ -101,16 +124,21 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(
-    caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey
+    caller: SignedIn,
+    order_id: Id,
+    payment_id: ProviderId,
+    key: IdempotencyKey,
+    why: ExplanationBody = NO_EXPLANATION,
 ) -> Response[RefundsPlaced]:
     """Refund an unmatched payment: the whole amount that is not refunded yet. For staff.
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
     and the payment becomes FAILED. If the shop knows disputes or refunds of the payment, but not its money, these
-    events leave the list of unmatched payments. The refund happens once for each Idempotency-Key.
+    events leave the list of unmatched payments. The refund happens once for each Idempotency-Key. The body is optional.
     """
-    return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), RefundsPlaced)
+    done = refunds.refund_payment(shop(), caller, key, order_id, payment_id, why.explanation)
+    return command_response(done, RefundsPlaced)
 
 
 @router.post(

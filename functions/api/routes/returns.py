@@ -7,12 +7,13 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, command_response
+from functions.api.http.fields import Id, IdempotencyKey, Listed, command_response
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import ReturnAnswer
 from functions.api.routes.orders import ProductQuantity, check_unique_products
+from functions.api.routes.refunds import ExplanationBody
 from functions.model.errors import AlreadyExists, NotAllowed, ReturnWindowOver, TooMuch, WrongState
 from functions.shop import returns
 from functions.shop.lists import ListRequest
@@ -28,11 +29,11 @@ class ReturnedLine(ProductQuantity):
     restock: bool
 
 
-class NewReturn(RequestModel):
+class NewReturn(ExplanationBody):
     """The returned goods. `refund_shipping`: true to refund the shipping costs, too, if they were not refunded before.
 
     `to`: the destination of the refund, which is the original payment method (`original`) or the customer's store
-    credit (`credit`).
+    credit (`credit`). `cause`, `note`: why the goods came back; the mail about the refund shows them.
     """
 
     lines: Annotated[
@@ -72,7 +73,16 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
     the shop wins the dispute.
     """
     lines = {line.product_id: returns.ReturnedGoods(line.quantity, line.restock) for line in new.lines}
-    done = returns.return_goods(shop(), caller, key, order_id, lines, refund_shipping=new.refund_shipping, to=new.to)
+    done = returns.return_goods(
+        shop(),
+        caller,
+        key,
+        order_id,
+        lines,
+        refund_shipping=new.refund_shipping,
+        to=new.to,
+        explanation=new.explanation,
+    )
     return command_response(done, ReturnMade)
 
 

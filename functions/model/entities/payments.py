@@ -11,6 +11,8 @@ PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUT
 RefundReason = Literal[
     "CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED", "EXTERNAL"
 ]
+RefundCause = Literal["DAMAGED", "WRONG_ITEM", "NOT_AS_DESCRIBED", "LATE_DELIVERY", "DUPLICATE_PAYMENT", "OTHER"]
+"""The cause that staff give for a refund. The customer's mail shows it."""
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 KeptEventStatus = Literal["OPEN", "SENT", "SUCCEEDED", "FAILED", "WON", "LOST"]
@@ -159,7 +161,8 @@ class Refund:
 
     `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
     the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
-    `why`: why the money is refunded, such as RETURNED. EXTERNAL: a person made the refund at the payment provider.
+    `why`: which rule refunds the money, such as RETURNED. EXTERNAL: a person made the refund at the payment provider.
+    `cause`, `note`: why staff refund the money, in words for the customer.
     `reason`: the error if the refund failed, or how staff settled it outside the shop if it is SETTLED.
     """
 
@@ -176,6 +179,8 @@ class Refund:
     account_id: str | None = None
     provider_id: str | None = None
     attempt: int = 1
+    cause: RefundCause | None = None
+    note: str | None = None
     reason: str | None = None
     version: int = 1
 
