@@ -1,7 +1,7 @@
 // The business steps of an order, such as placed, paid or sent. They come from the items in the table, so every order
 // has them: also an old or a seeded one.
 
-import { money } from "./format.js";
+import { money, stateName } from "./format.js";
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
 /** Returns {element, state, update}: the steps at the last refresh. For AWS, which has no spans to show below them. */
@@ -30,7 +30,7 @@ export function stepsOf({ order, timeline, payments, invoices, shipments, return
   const steps = [
     ...changes,
     ...payments.filter(({ status }) => !["CAPTURED", "REFUNDED"].includes(status))
-      .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: `${method === "CARD" ? "Card payment" : "Credit"} of ${money(amount, currency)}`, status })),
+      .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: `${method === "CREDIT" ? "Credit" : `${stateName(method)} payment`} of ${money(amount, currency)}`, status })),
     ...invoices.map(({ issued_at: at, invoice_id: id }) => ({ at, text: `Invoice ${id} issued` })),
     ...shipments.map(({ created_at: at }) => ({ at, text: "Parcel requested" })),
     ...shipments.filter((one) => one.updated_at !== one.created_at)

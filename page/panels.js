@@ -2,7 +2,7 @@
 
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
-import { bytes, capital, duration, money, moment, number, plural } from "./format.js";
+import { bytes, capital, duration, money, moment, number, plural, stateName } from "./format.js";
 import { isHere } from "./settings.js";
 import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
 
@@ -111,7 +111,7 @@ function moneys(there, { whole }) {
   if (archivedWith(whole)) return none("The payments and refunds are in the archive with the order.");
   if (!there?.payments.length) return none("No payment was made yet.");
   const payment = (one) => el("li", null,
-    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `${one.method === "CARD" ? "Card" : "Credit"}, ${money(one.amount, one.currency)}`)),
+    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `${stateName(one.method)}, ${money(one.amount, one.currency)}`)),
     one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
   const refund = (one) => el("li", null,
     el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `Refund, ${money(one.amount, one.currency)}, reason: ${one.why.toLowerCase().replaceAll("_", " ")}`)),

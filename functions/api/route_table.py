@@ -58,6 +58,8 @@ ROUTES = (
     ("DELETE", "/customers/{customer_id}/mail-suppression", "mail_suppression"),
     ("GET", "/customers/{customer_id}/notifications", "notifications"),
     ("GET", "/orders/{order_id}/notifications", "notifications"),
+    ("POST", "/orders/{order_id}/offline-payments", "offline_payments"),
+    ("POST", "/orders/{order_id}/payments/{payment_id}/reverse", "offline_payments"),
     ("POST", "/orders", "orders"),
     ("GET", "/orders", "orders"),
     ("GET", "/customers/{customer_id}/orders", "orders"),

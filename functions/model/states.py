@@ -30,7 +30,7 @@ OrderCommand = Literal[
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
-    "authorise", "capture", "fail", "unmatch", "close", "dispute", "note_dispute", "refund_part", "refund", "regain",
+    "authorise", "capture", "fail", "unmatch", "close", "reverse", "dispute", "note_dispute", "refund_part", "refund", "regain",
     "regain_unmatched",
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry", "settle"]
@@ -131,6 +131,7 @@ PAYMENT_TRANSITIONS = (
     Transition("fail",           ("AUTHORISED",),                                    "FAILED",             "PaymentFailed"),
     Transition("unmatch",        ("AUTHORISED", "FAILED"),                           "UNMATCHED",          "PaymentUnmatched"),
     Transition("close",          ("UNMATCHED",),                                     "FAILED",             "PaymentFailed"),
+    Transition("reverse",        ("CAPTURED",),                                      "FAILED",             "PaymentFailed"),
     Transition("dispute",        ("CAPTURED", "REFUNDED"),                           "DISPUTED",           "PaymentDisputed"),
     Transition("note_dispute",   RECEIVED_PAYMENT_STATUSES,                          UNCHANGED,            "PaymentDisputeNoted",  changed_field="disputes"),
     Transition("refund_part",    RECEIVED_PAYMENT_STATUSES,                          UNCHANGED,            "PaymentPartlyRefunded", changed_field="refunded"),

@@ -184,8 +184,9 @@ PAYMENT = Row(
     gsi3="PAYMENTS#{open_status} / {created_at}#{order_id}#{payment_id}",
     written_by="api, refund",
     owner="order_id",
-    personal=(),
+    personal=("reference", "note"),
     purpose="to account for the money",
+    on_erasure="clear",
 )
 PAYMENT_CLAIM = Row(
     e.PaymentClaim,

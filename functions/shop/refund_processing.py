@@ -33,6 +33,9 @@ After this time, the provider may have deleted the idempotency key. So the shop 
 has the refund. The provider deletes these keys after at least 24 hours: https://docs.stripe.com/api/idempotent_requests
 """
 
+PAY_BACK_BY_HAND = "pay it back by hand, and settle the refund"
+"""The error of each refund of an offline payment: the provider does not know the payment, so staff pay it back."""
+
 RefundOutcome = Literal["pending", "succeeded", "failed"]
 
 
@@ -106,6 +109,8 @@ def _try_refund(
     writes also add the money to the account.
     """
     block_reason = _block_reason(payment, refund.amount)
+    if refund.account_id is None and payment.is_offline:
+        return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", PAY_BACK_BY_HAND))
     if refund.account_id is None:
         try:
             return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))

@@ -12,7 +12,7 @@ from functions.shop import follows, products
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local.world.harness import ShopHarness
-from proof.support.every_route import create_one_of_everything, issue_credit_to_ann
+from proof.support.every_route import BODIES, create_one_of_everything, issue_credit_to_ann
 from proof.support.http_client import (
     ANN,
     STAFF,
@@ -124,6 +124,12 @@ def _receive_unmatched_payment(api: ApiHarness, world: World) -> Changes:
     return {"order_id": "unknown", "payment_id": "pi_lost", "body": body}
 
 
+def _record_offline_payment(api: ApiHarness, world: World) -> Changes:
+    order_id, route = _place_order(api, world)["order_id"], "POST /orders/{order_id}/offline-payments"
+    path, body = f"/orders/{order_id}/offline-payments", BODIES[route]
+    return {"order_id": order_id, "payment_id": _succeed(api, "POST", path, STAFF, body, key="cash")["payment_id"]}
+
+
 def _sign_up(_: ApiHarness, __: World) -> Changes:
     return {"token": create_cognito_user("bob@example.com", verified=True)}
 
@@ -143,6 +149,7 @@ PREPARATIONS: Mapping[str, Callable[[ApiHarness, World], Changes]] = {
     "POST /transfers": _transfer,
     "POST /orders/{order_id}/payments": _pay_with_credit,
     "POST /orders/{order_id}/payments/{payment_id}/assign": _receive_unmatched_payment,
+    "POST /orders/{order_id}/payments/{payment_id}/reverse": _record_offline_payment,
     "POST /customers": _sign_up,
     "PUT /customers/{customer_id}/email": _change_email,
     "DELETE /companies/{company_id}": lambda it, _: _succeed(it, "DELETE", "/companies/acme/members/ann", STAFF) and {},

@@ -25,6 +25,7 @@ from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, To
 
 CONFLICTS: dict[str, tuple[int, ...]] = {
     "DELETE /companies/{company_id}": (409,),  # the company has members
+    "POST /orders/{order_id}/payments/{payment_id}/reverse": (409,),  # a card payment
     "POST /orders/{order_id}/payments/{payment_id}/assign": (404,),  # the order in the body does not exist
 }
 NOBODYS = {

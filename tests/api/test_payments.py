@@ -237,3 +237,57 @@ def test_staff_list_unmatched_payments_and_assign_one_to_an_order(api: ApiHarnes
     )
     same = api.call("POST", "/orders/unknown/payments/pi_1/assign", STAFF, {**body, "to_order_id": "unknown"}, key="k")
     assert list(same.field_errors) == ["to_order_id"]
+
+
+# payments that staff record -------------------------------------------------------------------------------------------
+TRANSFER = {
+    "method": "BANK_TRANSFER",
+    "amount": 1000,
+    "currency": "EUR",
+    "reference": "14/3",
+    "received_on": "2026-01-02",
+}
+
+
+def test_staff_record_an_offline_payment_and_reverse_it(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    done = api.call("POST", f"/orders/{order_id}/offline-payments", STAFF, TRANSFER, key="came")
+    payment_id = done.body["payment_id"]
+    assert (done.status, done.body) == (
+        201,
+        {
+            "order_id": order_id,
+            "payment_id": payment_id,
+            "method": "BANK_TRANSFER",
+            "amount": 1000,
+            "currency": "EUR",
+            "due": 1500,
+        },
+    )
+    (shown,) = api.call("GET", f"/orders/{order_id}/payments", ANN).body["items"]
+    assert (shown["method"], shown["reference"], shown["received_on"]) == ("BANK_TRANSFER", "14/3", "2026-01-02")
+    path = f"/orders/{order_id}/payments/{payment_id}/reverse"
+    back = api.call("POST", path, STAFF, {"reason": "for another order"}, key="wrong")
+    assert (back.status, back.body) == (
+        201,
+        {"payment_id": payment_id, "status": "FAILED", "reason": "reversed: for another order"},
+    )
+    assert api.call("POST", path, STAFF, {"reason": "again"}, key="again").problem_type == "wrong-state"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("method", "CARD"),
+        ("amount", 0),
+        ("currency", "XXX"),
+        ("reference", ""),
+        ("received_on", "2026-02-30"),
+        ("received_on", "2999-01-01"),
+        ("note", "two\nlines"),
+    ],
+)
+def test_a_malformed_offline_payment_is_rejected(api: ApiHarness, field: str, value: Any) -> None:
+    order_id = api.place_order().body["order_id"]
+    answer = api.call("POST", f"/orders/{order_id}/offline-payments", STAFF, {**TRANSFER, field: value}, key="k")
+    assert list(answer.field_errors) == [field]

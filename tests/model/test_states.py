@@ -103,6 +103,7 @@ PAYMENTS = {
     ("CAPTURED", "refund_part"): "CAPTURED",
     ("CAPTURED", "refund"): "REFUNDED",
     ("DISPUTED", "regain"): "CAPTURED",
+    ("CAPTURED", "reverse"): "FAILED",
     ("DISPUTED", "note_dispute"): "DISPUTED",
     ("DISPUTED", "refund_part"): "DISPUTED",
     ("DISPUTED", "refund"): "REFUNDED",

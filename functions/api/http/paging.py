@@ -33,7 +33,7 @@ def _check_whole_number(value: Any) -> Any:
     return value
 
 
-def _check_day(text: str) -> str:
+def check_day(text: str) -> str:
     """Return the text if it is a valid day, such as 2026-11-21. Otherwise raise ValueError.
 
     The text is not converted: in the table, all timestamps of a day start with exactly this text.
@@ -45,7 +45,7 @@ def _check_day(text: str) -> str:
     return text
 
 
-Day = Annotated[str, AfterValidator(_check_day), Query(description="The day (UTC), such as 2026-11-21.")]
+Day = Annotated[str, AfterValidator(check_day), Query(description="The day (UTC), such as 2026-11-21.")]
 Timestamp = Annotated[str, AfterValidator(_parse_timestamp)]
 WholeNumber = BeforeValidator(_check_whole_number)
 """A validator for whole numbers in a query. It rejects other formats that pydantic would accept, such as 1.0 or +1."""

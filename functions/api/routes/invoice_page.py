@@ -15,7 +15,13 @@ from functions.model.pricing import format_percent
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-METHOD_LABELS = {"CARD": "Card", "CREDIT": "Credit"}
+METHOD_LABELS = {
+    "CARD": "Card",
+    "CREDIT": "Credit",
+    "BANK_TRANSFER": "Bank transfer",
+    "CASH": "Cash",
+    "INVOICE": "On invoice",
+}
 
 
 def render_page(invoice: Invoice, shop_name: str) -> str:

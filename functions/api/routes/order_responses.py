@@ -253,11 +253,12 @@ class DisputeAnswer(ResponseModel):
 
 
 class PaymentAnswer(ResponseModel):
-    """A payment by card, as the payment provider reported it, or a payment with credit.
+    """A payment by card, as the payment provider reported it, a payment with credit, or one that staff recorded.
 
     `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
     the disputes by the provider's id.
-    `reason`: why the payment failed, was not accepted for the order, or was lost in a dispute; else null.
+    `reason`: why the payment failed, was not accepted for the order, was assigned to it, was reversed, or was lost in a
+    dispute; else null. `reference`, `received_on`, `note`: what staff recorded of an offline payment; else null.
     """
 
     payment_id: str
@@ -269,6 +270,9 @@ class PaymentAnswer(ResponseModel):
     account_id: str | None
     disputes: Mapping[str, DisputeAnswer] | None
     reason: str | None
+    reference: str | None
+    received_on: str | None
+    note: str | None
     updated_at: str
 
 

@@ -1,12 +1,15 @@
 """Payments and refunds of an order."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 
-PaymentMethod = Literal["CARD", "CREDIT"]
+OfflineMethod = Literal["BANK_TRANSFER", "CASH", "INVOICE"]
+"""The methods of payments that staff record. The payment provider does not know these payments."""
+OFFLINE_METHODS: tuple[str, ...] = get_args(OfflineMethod)
+PaymentMethod = Literal["CARD", "CREDIT", OfflineMethod]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
 RefundReason = Literal[
     "CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED", "EXTERNAL"
@@ -50,7 +53,7 @@ class Dispute:
 
 @entity
 class Payment:
-    """A payment for an order: by card, or from a credit account.
+    """A payment for an order: by card, from a credit account, or offline, which is a payment that staff recorded.
 
     `payment_id`: for a card payment, the payment provider's id. `amount`: 0 if the provider had reported the same
     payment for another order before. `uncounted`: the part of `amount` that is not in the order's paid amount, because
@@ -60,6 +63,9 @@ class Payment:
     `refunded`: the money of the refunds that succeeded, that staff settled, or that were made at the provider.
     `disputes`: the disputes by their id. Disputes are kept after they end. `events`: the first events of the provider
     that changed the payment, by the event's id, so that a repeated event gets the same answer.
+
+    Only offline payments have these fields. `customer_id`: the customer of the order. `reference`, `received_on`,
+    `note`: what staff wrote, such as the text of a bank transfer, and the day on which the money came.
     """
 
     order_id: str
@@ -77,7 +83,16 @@ class Payment:
     disputes: Mapping[str, Dispute] | None = None
     events: Mapping[str, RecordedEvent] | None = None
     reason: str | None = None
+    customer_id: str | None = None
+    reference: str | None = None
+    received_on: str | None = None
+    note: str | None = None
     version: int = 1
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether staff recorded the payment, so that the payment provider does not know it."""
+        return self.method in OFFLINE_METHODS
 
     @property
     def open_status(self) -> str | None:
