@@ -5,6 +5,7 @@ import { capital, money } from "./format.js";
 import { el, facts, fill, orderLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Rejection } from "./problems.js";
+import { person } from "./people.js";
 import { isHere } from "./settings.js";
 import { labels } from "./labels.js";
 
@@ -25,7 +26,8 @@ export function payPanel({ order, signal, paid = () => {} }) {
 async function cards({ order, signal, paid }) {
   const { payment_methods: methods } = await get("/local/shop", { signal });
   return form({ class: "stack" }, choice(methods), `Pay ${money(order.due, order.currency)}`, async (made) => {
-    const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: new FormData(made).get("method") };
+    const { payment_id, client_secret } = await post(`/api/orders/${order.order_id}/payment-intents`, {}, { as: person(), signal });
+    const payment = { payment_id, client_secret, payment_method: new FormData(made).get("method") };
     const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
     if (answer.status !== "succeeded") {
       const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";

@@ -9,7 +9,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.public_routes import PUBLIC_ROUTES, WEBHOOK_ROUTE
+from functions.model.public_routes import PAYMENT_STARTER_ROUTES, PUBLIC_ROUTES, WEBHOOK_ROUTE
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge
@@ -37,11 +37,19 @@ class ShopApi(Construct):
     """The HTTP API and its routes.
 
     `url`: the address of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
-    `function`: the Lambda function or alias that the API calls.
+    `function`: the Lambda function or alias that the API calls. `payment_starter`: the function that it calls for
+    PAYMENT_STARTER_ROUTES.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, stage: Stage, function: lambda_.IFunction, identity: Identity
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        function: lambda_.IFunction,
+        payment_starter: lambda_.IFunction,
+        identity: Identity,
     ) -> None:
         super().__init__(scope, id)
         api = apigateway.HttpApi(
@@ -55,6 +63,14 @@ class ShopApi(Construct):
         calling = integrations.HttpLambdaIntegration("Lambda", function, scope_permission_to_route=False)
         methods = [apigateway.HttpMethod(method) for method in AUTHORIZED_METHODS]
         api.add_routes(path="/{proxy+}", methods=methods, integration=calling, authorizer=authorizer)
+        starting = integrations.HttpLambdaIntegration(
+            "PaymentStarter", payment_starter, scope_permission_to_route=False
+        )
+        for route in PAYMENT_STARTER_ROUTES:
+            method, path = route.split()
+            api.add_routes(
+                path=path, methods=[apigateway.HttpMethod(method)], integration=starting, authorizer=authorizer
+            )
         for route, reason in PUBLIC_ROUTES.items():
             method, path = route.split()
             [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=calling)

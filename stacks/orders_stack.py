@@ -102,7 +102,7 @@ class OrdersStack(Stack):
         self.monitored: dict[AlarmTarget, dict[str, str]] = defaultdict(dict)
         self.runbook_resources = RunbookResources()
         functions = [
-            self.create_api(),
+            *self.create_api(),
             *self.create_stream_readers(),
             *self.create_reaction_workers(),
             *self.create_scheduled_functions(),
@@ -140,26 +140,27 @@ class OrdersStack(Stack):
         if stage.fail_deploy:
             FailingResource(self, "Failing")
 
-    def create_api(self) -> ShopFunction:
+    def create_api(self) -> Sequence[ShopFunction]:
         self.identity = identity = Identity(self, "Identity", stage=self.stage, mail=self.mail)
+        environment: dict[str, Any] = {
+            "table_name": self.table.name,
+            "archive_bucket": self.archive_bucket.name,
+            "client_id": identity.client.user_pool_client_id,
+            "pepper_secret": self.secrets.pepper_arn,
+            "webhook_secret": self.secrets.webhook_arn,
+            "shipping": ",".join(self.stage.shipping),
+            "tax_rate": self.stage.tax_rate,
+            "shop_name": self.stage.shop_name,
+            "customer_writes_per_minute": self.stage.customer_writes_per_minute,
+            "customer_write_burst": self.stage.customer_write_burst,
+            "unpaid_orders_per_customer": self.stage.unpaid_orders_per_customer,
+            "public_cache_seconds": self.stage.public_cache_seconds,
+            "origin_secret": self.secrets.required_origin_secret_arn,
+            **self.order_end_environment,
+        }
         api = self.create_function(
             "api",
-            env.ApiEnvironment(
-                table_name=self.table.name,
-                archive_bucket=self.archive_bucket.name,
-                client_id=identity.client.user_pool_client_id,
-                pepper_secret=self.secrets.pepper_arn,
-                webhook_secret=self.secrets.webhook_arn,
-                shipping=",".join(self.stage.shipping),
-                tax_rate=self.stage.tax_rate,
-                shop_name=self.stage.shop_name,
-                customer_writes_per_minute=self.stage.customer_writes_per_minute,
-                customer_write_burst=self.stage.customer_write_burst,
-                unpaid_orders_per_customer=self.stage.unpaid_orders_per_customer,
-                public_cache_seconds=self.stage.public_cache_seconds,
-                origin_secret=self.secrets.required_origin_secret_arn,
-                **self.order_end_environment,
-            ),
+            env.ApiEnvironment(**environment),
             no_dead_letters=NO_DLQ_SYNCHRONOUS,
             timeout_seconds=15,
             memory_mb=1024,
@@ -178,35 +179,59 @@ class OrdersStack(Stack):
             because="SES has one suppression list for the account, and its actions do not support resources.",
         )
 
+        starter = self.create_payment_starter(environment)
         wanted = release.uses_versions(self.stage)
         self.api_release = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
         called = self.api_release.alias if self.api_release else api.function
-        http = ShopApi(self, "Http", stage=self.stage, function=called, identity=identity)
+        http = ShopApi(
+            self, "Http", stage=self.stage, function=called, payment_starter=starter.function, identity=identity
+        )
         self.monitored["api"]["api"] = http.api_id
         self.monitored["api's function"]["api"] = api.name
         if self.stage.sign_in_prefix or self.stage.web_acl:
             front = ApiDistribution(
-                self, "CloudFront", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
+                self, "CloudFront", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api, starter)
             )
             self.add_outputs(CloudFrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             self.public_url = front.url
             if self.stage.sign_in_prefix:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
-                api.add_environment(page_url=page.url)
+                for function in (api, starter):
+                    function.add_environment(page_url=page.url)
         else:
             if self.stage.domain:
                 self.add_outputs(DomainTarget=http.use_domain(self.stage.domain, self.stage.certificate))
             self.public_url = http.url
-        api.add_environment(public_url=self.public_url)
+        for function in (api, starter):
+            function.add_environment(public_url=self.public_url)
         self.add_outputs(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
             UserPoolClientId=identity.client.user_pool_client_id,
         )
-        return api
+        return api, starter
 
-    def create_origin_secret(self, api: ShopFunction) -> SecretValue | None:
+    def create_payment_starter(self, environment: Mapping[str, Any]) -> ShopFunction:
+        """Create the function behind the routes that need the API key of the payment provider."""
+        starter = self.create_function(
+            "payment_starter",
+            env.PaymentStarterEnvironment(
+                **environment,
+                provider_url=self.stage.provider_url,
+                provider_secret=self.secrets.provider_arn,
+                publishable_key=self.stage.publishable_key,
+            ),
+            no_dead_letters=NO_DLQ_SYNCHRONOUS,
+            timeout_seconds=25,
+        )
+        starter.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        starter.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        starter.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+        starter.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
+        return starter
+
+    def create_origin_secret(self, *functions: ShopFunction) -> SecretValue | None:
         """Return the secret that CloudFront sends to the API, or None if there is no firewall.
 
         The secret proves to the API that a request came through the firewall.
@@ -214,7 +239,8 @@ class OrdersStack(Stack):
         if not self.secrets.origin_secret:
             return None
         self.add_outputs(OriginSecret=self.secrets.origin_secret_arn)
-        api.grant("secretsmanager:GetSecretValue", on=self.secrets.origin_secret_arn)
+        for function in functions:
+            function.grant("secretsmanager:GetSecretValue", on=self.secrets.origin_secret_arn)
         version = self.stage.origin_secret_version or None
         return SecretValue.secrets_manager(self.secrets.origin_secret_arn, json_field="current", version_id=version)
 

@@ -148,6 +148,9 @@ class Stage:
     """The name of the shop in mails and on invoices."""
     provider_url: str = setting("https://api.stripe.com", r"https?://[\w.-]+(:\d+)?", BASE_URL_HINT)
     """The base URL of the payment provider's API, which must be compatible with Stripe."""
+    publishable_key: str = setting("", r"(pk_\w+)?", "use the publishable key, which begins with pk_, not a secret key")
+    """The publishable key of the payment provider, which browsers use. It is no secret. The API returns it with each
+    payment that a customer starts."""
     cors_origins: tuple[str, ...] = setting(
         (), r"\*|https?://[\w.-]+(:\d+)?", "use an origin without a path, such as https://shop.example, or *"
     )

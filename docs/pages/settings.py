@@ -160,9 +160,8 @@ API, and users sign in with Cognito
 2. Register on the page as a customer does. To make a user a member of the staff, add them to the group:
    `aws cognito-idp admin-add-user-to-group --user-pool-id ID --username ADDRESS --group-name staff`
    (`UserPoolId` is an output). After the next sign-in, the user also sees the board and the insight view.
-3. To accept payments, add the form of your payment provider in `page/pay.js`, at the place marked there. The payment
-   must have the order's id in its metadata, as `order_id`. In `stacks/page_policy.py`, add the addresses that the form
-   loads from and connects to. Browsers block all others.
+3. To accept payments, [connect Stripe](stripe.md), and add its form in `page/pay.js`, at the place marked there. In
+   `stacks/page_policy.py`, add the addresses that the form loads from and connects to. Browsers block all others.
 
 With `web_acl`, requests for the page's files count towards the 2,000 requests in five minutes. The page has some forty
 files, and a browser checks each file for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its

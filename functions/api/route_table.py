@@ -71,6 +71,7 @@ ROUTES = (
     ("POST", "/orders/{order_id}/cancel", "orders"),
     ("POST", "/orders/{order_id}/cancel/agreed", "orders"),
     ("POST", "/orders/{order_id}/cancel/refused", "orders"),
+    ("POST", "/orders/{order_id}/payment-intents", "payment_intents"),
     ("POST", "/payments/events", "payments"),
     ("POST", "/products", "products"),
     ("PATCH", "/products/{product_id}", "products"),

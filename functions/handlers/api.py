@@ -1,83 +1,12 @@
-"""The Lambda behind the HTTP API.
+"""The Lambda behind the HTTP API, for all routes but those of the payment starter."""
 
-https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
-
-The handler checks the event, finds the route, authenticates the caller, counts a write, and decodes the body. Then the
-router validates the input and calls the route function. If a step raises an error, functions/api/http/problems.py
-converts the error to an HTTP response. The handler writes one log line for each request.
-"""
-
-import time
 from typing import Any
 
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
-
-from functions.api.app import app
-from functions.api.http import caching, guard, problems
-from functions.api.http.context import (
-    PUBLIC_ROUTES,
-    authenticate_caller,
-    check_origin_secret,
-    limit_writes,
-    order_id_field,
-)
-from functions.dynamodb.errors import TableBusy
-from functions.model import metrics
-from functions.model.public_routes import CACHED_ROUTES
-from functions.runtime import clients, observability
-from functions.runtime.environment import ApiEnvironment, load_environment
-from functions.runtime.log import log
-
-DEFAULT_HEADERS = {"Cache-Control": caching.PRIVATE, "X-Content-Type-Options": "nosniff"}
+from functions.api.request import answer_request
+from functions.runtime import observability
 
 
 @observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
-    started = time.perf_counter()
-    clients.capacity_units.consumed_since_last_call()  # discard the capacity units of a previous request that timed out
-    line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
-    try:
-        response = _handle_request(event, context, line)
-    except Exception as error:  # noqa: BLE001  every error must become an HTTP response
-        problem_type, response = problems.to_problem_response(error, line["request_id"])
-        line["problem"] = problem_type.slug
-        if problem_type is problems.PROBLEM_TYPES[TableBusy]:
-            observability.add_metric(metrics.BUSY_ANSWERS)
-        if problem_type.status == 500:
-            line["fault"] = problems.describe_fault(error)
-    response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}
-    line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
-    line["units"] = clients.capacity_units.consumed_since_last_call()
-    (log.error if "fault" in line else log.info)("request_handled", extra=line)
-    return response
-
-
-def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
-    request = APIGatewayProxyEventV2(dict(guard.check_event(event)))
-    check_origin_secret(event)
-    route, ids = app.find_route(request.http_method, request.path)
-    line["route"] = route.key
-    caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
-        line["staff_id"] = caller.id
-    line |= order_id_field(ids.get("order_id"))
-    app.context |= {"caller": caller, "line": line, "ids": ids}
-    limit_writes(route, caller)
-    if upload := guard.UPLOADS.get(route.key):
-        app.context["file"], event = guard.extract_file(event, *upload)
-    if route.key == guard.ONE_CLICK_ROUTE:
-        event = dict(guard.drop_one_click_form(event))
-    response = app.resolve(guard.sanitize_body(event), context)
-    if route.method == "GET":
-        response = caching.add_etag(response, event)
-    if route.key in CACHED_ROUTES:
-        seconds = load_environment(ApiEnvironment).public_cache_seconds
-        response["headers"]["Cache-Control"] = caching.allow_shared_caches(seconds)
-    return response
-
-
-def _request_id(event: dict[str, Any], context: Any) -> str:
-    """Return API Gateway's request id, which its access log also shows. If it is missing, return Lambda's id."""
-    of = event.get("requestContext")
-    return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)
+    return answer_request(event, context)

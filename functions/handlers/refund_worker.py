@@ -1,4 +1,7 @@
-"""Refunds Lambda: send each requested refund to the payment provider, or add its amount to a credit account."""
+"""Refunds Lambda: refund money through the payment provider or to a credit account, and cancel payments.
+
+It also cancels the payments at the provider that were started for an order, and are not due any more.
+"""
 
 from functions.adapters import payment_provider
 from functions.model import metrics
@@ -6,15 +9,30 @@ from functions.model.events import ReceivedEvent
 from functions.runtime import observability
 from functions.runtime.environment import RefundsEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
-from functions.shop.refund_processing import PaymentProvider, process_refund
+from functions.shop import started_payments
+from functions.shop.payment_provider import PaymentProvider
+from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
 
 
 @queue_handler(RefundsEnvironment)
 def handler(batch: MessageBatch, shop: ShopContext, environment: RefundsEnvironment) -> None:
-    """Lambda entry point: process each requested refund."""
+    """Lambda entry point: process each requested refund, and cancel the payments that are not due any more."""
     provider = payment_provider.get_payment_provider(environment.provider_url, environment.provider_secret)
-    batch.apply_each(lambda requested: settle_refund(shop, provider, requested))
+    batch.apply_each(lambda event: handle_event(shop, provider, event))
+
+
+def handle_event(shop: ShopContext, provider: PaymentProvider, event: ReceivedEvent) -> None:
+    if event.name == "RefundRequested":
+        settle_refund(shop, provider, event)
+        return
+    if event.name == "StartedPaymentOutdated":
+        cancelled = [event.data.payment_id]
+        provider.cancel_payment(event.data.payment_id)
+    else:
+        cancelled = started_payments.cancel_open_payments(shop, provider, event.data.order_id)
+    effect = f"{event.data.order_id}-cancelled" if cancelled else None
+    observability.log_effect("started_payments_cancelled", shop, event, effect=effect, payment_ids=cancelled)
 
 
 def settle_refund(shop: ShopContext, provider: PaymentProvider, event: ReceivedEvent) -> None:

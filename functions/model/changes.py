@@ -15,7 +15,7 @@ from functions.dynamodb.keys import Instant, Row, instant_from_epoch
 from functions.dynamodb.record_batch import Record
 from functions.model import states
 from functions.model import table as t
-from functions.model.entities import Customer, Order, Product, Stock
+from functions.model.entities import Customer, Order, Product, StartedPayment, Stock
 from functions.model.timelines import OrderEvent
 
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
@@ -116,6 +116,10 @@ def _is_replenished(before: Stock | None, after: Stock) -> bool:
     return before is not None and before.available <= 0 < after.available and before.moved == after.moved
 
 
+def _is_outdated(_: StartedPayment | None, after: StartedPayment) -> bool:
+    return after.status == "OUTDATED"
+
+
 def _is_price_drop(before: Product | None, after: Product) -> bool:
     return before is not None and before.currency == after.currency and after.price < before.price
 
@@ -141,6 +145,7 @@ CHANGE_TYPES = (
     ChangeType("PaymentFailed", t.PAYMENT, "INSERT", new_status="FAILED"),
     ChangeType("PaymentUnmatched", t.PAYMENT, "INSERT", new_status="UNMATCHED"),
     *_transition_change_types(t.PAYMENT, states.PAYMENT_TRANSITIONS),
+    ChangeType("StartedPaymentOutdated", t.STARTED_PAYMENT, "MODIFY", condition=_is_outdated),
     ChangeType("PaymentEventKept", t.KEPT_EVENT, "INSERT"),
     ChangeType("KeptPaymentEventChanged", t.KEPT_EVENT, "MODIFY"),
     # A refund that a person made at the provider is inserted with the provider's state.

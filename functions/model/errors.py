@@ -22,6 +22,8 @@ ShopError
 │   ├── SelfTransfer                      a transfer from an account to itself
 │   ├── WrongCurrency(wanted, got)        the amount is in another currency than required
 │   ├── TooManyPayments(most)             more payments than one order may have
+│   ├── PaymentInProgress(amount, currency)  the money of an earlier payment is on its way
+│   ├── PaymentNotPossible(code)          the payment provider does not take this amount or currency
 │   ├── TooMuch(field, most)              more than can be paid, shipped, returned or refunded; `most` is the maximum
 │   ├── TooManyUnpaidOrders(most)         the customer has the maximum number of unpaid orders
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
@@ -172,6 +174,22 @@ class TooManyPayments(CommandRejected):
     def __init__(self, most: int) -> None:
         super().__init__(f"an order can have at most {most} payments")
         self.most = most
+
+
+class PaymentInProgress(CommandRejected):
+    """An earlier payment for the order cannot be cancelled, because its money is on its way."""
+
+    def __init__(self, amount: int, currency: str) -> None:
+        super().__init__("an earlier payment for this order is in progress: wait until it succeeds or fails")
+        self.amount, self.currency = amount, currency
+
+
+class PaymentNotPossible(CommandRejected):
+    """The payment provider does not take this payment. `code`: the provider's error code, such as amount_too_small."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"the payment provider does not take a payment of this amount and currency: {code}")
+        self.code = code
 
 
 class TooMuch(CommandRejected):

@@ -54,6 +54,14 @@ class PaymentData:
 
 
 @entity
+class StartedPaymentData:
+    order_id: str
+    payment_id: str
+    amount: int
+    currency: str
+
+
+@entity
 class KeptEventData:
     order_id: str
     payment_id: str
@@ -209,6 +217,7 @@ EVENTS = (
     EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "a payment matches no order; a person must check it"),
     EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank disputes a payment"),
     EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "a payment was refunded in full, or charged back by the bank"),
+    EventContract("StartedPaymentOutdated", t.STARTED_PAYMENT, StartedPaymentData, "the due amount changed, so the payment that a customer started is cancelled"),
     EventContract("PaymentEventKept",     t.KEPT_EVENT,      KeptEventData, "a dispute or refund came, but its payment is archived or not known yet"),
     EventContract("KeptPaymentEventChanged", t.KEPT_EVENT,   KeptEventData, "the state of a kept dispute or refund changed"),
     EventContract("RefundRequested",      t.REFUND,          RefundData,   "a refund was requested, or is retried"),

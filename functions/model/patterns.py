@@ -80,6 +80,7 @@ CUSTOMER_OR_ERASED_BY_ID   = Get[CustomerOrErased](     id="C5",   description="
 ORDERS_OF_CUSTOMER_CONSISTENT   = Query[e.OrderSummary](id="C6",   description="orders of a customer, newest first, consistent read",       rows=(t.ORDER_SUMMARY,), consistent=True)
 PAYMENT_CLAIM_BY_ID   = Get[e.PaymentClaim](  id="C7",   description="order that has the money of a provider's payment",            rows=(t.PAYMENT_CLAIM,))
 KEPT_EVENTS_OF_PAYMENT = Query[e.KeptEvent](id="C8", description="disputes and refunds that wait for their payment",            rows=(t.KEPT_EVENT,), newest_first=False, consistent=True)
+STARTED_PAYMENT_OF_ORDER = Get[e.StartedPayment](id="C9",  description="latest payment that was started for an order",               rows=(t.STARTED_PAYMENT,))
 REACTION_PROGRESS_BY_ID   = Get[e.ReactionProgress](        id="R1",   description="idempotency record of a reaction",                           rows=(t.REACTION_PROGRESS,))
 INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last invoice number of a series",                            rows=(t.INVOICE_SERIES,))
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)

@@ -36,6 +36,9 @@ WEBHOOK_ROUTE = "POST /payments/events"
 """The route of the payment provider's webhooks. It has a throttle of its own."""
 
 
+PAYMENT_STARTER_ROUTES = ("POST /orders/{order_id}/payment-intents",)
+"""The routes that the Lambda payment_starter answers, because they need the API key of the payment provider."""
+
 UNSUBSCRIBE_PATH = "/unsubscribe"
 """The path of the unsubscribe links in mails. The firewall does not limit the rate of requests to this path.
 

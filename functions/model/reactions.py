@@ -92,9 +92,10 @@ REACTIONS = (
     ),
     Reaction(
         "refund",
-        event_names=("RefundRequested",),
-        effect="refunds money through the payment provider, or credits it to a credit account",
-        idempotent_by="at the provider, the refund's id as idempotency key; for a credit account, the refund's state",
+        event_names=("RefundRequested", "StartedPaymentOutdated", "OrderLapsed", "OrderCancelled"),
+        effect="refunds money through the payment provider, or to a credit account; cancels payments that are not due",
+        idempotent_by="at the provider, the refund's id as idempotency key; for a credit account, the refund's state; "
+        "the provider cancels a payment only once",
         function="refund_worker",
     ),
     Reaction(

@@ -188,6 +188,14 @@ PAYMENT = Row(
     purpose="to account for the money",
     on_erasure="clear",
 )
+STARTED_PAYMENT = Row(
+    e.StartedPayment,
+    "ORDER#{order_id} / STARTED_PAYMENT",
+    written_by="payment_starter, api",
+    owner="order_id",
+    personal=(),
+    purpose="so that what is due is paid only once",
+)
 PAYMENT_CLAIM = Row(
     e.PaymentClaim,
     "PAYMENT#{payment_id} / CLAIM",

@@ -78,6 +78,19 @@ class ApiEnvironment(OriginEnvironment):
 
 
 @entity
+class PaymentStarterEnvironment(ApiEnvironment):
+    """The environment of the Lambda that starts payments at the payment provider.
+
+    `provider_url`, `provider_secret`: as in RefundsEnvironment. `publishable_key`: the key with which a browser calls
+    the provider. It is no secret.
+    """
+
+    provider_url: str = ""
+    provider_secret: str = ""
+    publishable_key: str = ""
+
+
+@entity
 class CopiesEnvironment:
     table_name: str
     failures_bucket: str

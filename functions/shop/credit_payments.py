@@ -15,6 +15,7 @@ from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import apply_payment, get_order, require_unarchived, save_order
 from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.started_payments import mark_outdated
 
 
 def pay_with_credit(
@@ -50,6 +51,7 @@ def pay_with_credit(
             *adjust_balance(shop, account, -paying, "PAID", order_id=order_id),
             put_if_absent(PAYMENT, payment),
             *save_order(order, after),
+            mark_outdated(shop, order_id),
         ]
         return writes, {
             "order_id": order_id,

@@ -20,7 +20,8 @@ from functions.model.table import KEPT_EVENT, PAYMENT, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.kept_events import Decision, PaymentPlace, find_kept_event, find_payment, is_later, keep_event
 from functions.shop.order_money import count_withdrawal
-from functions.shop.refund_processing import PROVIDER_CALLER_ID, ProviderRefundEvent, RefundOutcome, apply_refund_event
+from functions.shop.payment_provider import RefundOutcome
+from functions.shop.refund_processing import PROVIDER_CALLER_ID, ProviderRefundEvent, apply_refund_event
 from functions.shop.refunds import save_or_check_order
 from functions.shop.shop import ShopContext
 

@@ -22,6 +22,7 @@ from functions.shop.orders import require_unarchived, save_order
 from functions.shop.payments import count_towards_order
 from functions.shop.refunds import get_order_unless_archiving, get_payment, payment_result
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.started_payments import mark_outdated
 
 EARLIEST_TIME_ZONE = timedelta(hours=14)
 """The time zone in which a day begins first. There, the day may be one that has not begun in UTC."""
@@ -84,7 +85,8 @@ def record_offline_payment(
             "currency": payment.currency,
             "due": due,
         }
-        return [put_if_absent(PAYMENT, payment), *order_writes], result
+        writes = [put_if_absent(PAYMENT, payment), *order_writes]
+        return [*writes, mark_outdated(shop, order_id)] if payment.uncounted < payment.amount else writes, result
 
     request = {"order_id": order_id, **asdict(received)}
     return run_idempotently(shop, caller.id, key, "record_offline_payment", request, decide)

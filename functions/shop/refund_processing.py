@@ -7,10 +7,10 @@ transaction writes the refund's result and the payment, with a condition on the 
 already stored, processing the refund again does nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from functions.dynamodb.writes import Write, check_unchanged, update
 from functions.model.entities import Payment, Refund
@@ -21,6 +21,7 @@ from functions.model.table import PAYMENT, REFUND
 from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.order_money import count_withdrawal
+from functions.shop.payment_provider import PaymentProvider, ProviderRefundState, ProviderRejected, RefundOutcome
 from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
@@ -35,44 +36,6 @@ has the refund. The provider deletes these keys after at least 24 hours: https:/
 
 PAY_BACK_BY_HAND = "pay it back by hand, and settle the refund"
 """The error of each refund of an offline payment: the provider does not know the payment, so staff pay it back."""
-
-RefundOutcome = Literal["pending", "succeeded", "failed"]
-
-
-# the interface of the payment provider --------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ProviderRefundState:
-    """The state of a refund at the payment provider.
-
-    `status`: if it is "pending", the provider finishes the refund later and then sends an event. `reason`: why the
-    refund failed. `metadata`: the ids that the shop sent with the refund.
-    """
-
-    provider_id: str | None
-    status: RefundOutcome
-    reason: str | None = None
-    metadata: Mapping[str, str] | None = None
-
-
-class RefundRejected(Exception):
-    """The provider rejects this refund permanently. `code`: the provider's error code."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class PaymentProvider(Protocol):
-    """The interface of the payment provider.
-
-    RefundRejected is a permanent error. Every other error is temporary, so the caller may repeat the call.
-    """
-
-    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund this amount of a payment, once per idempotency key. Raises RefundRejected."""
-
-    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment, including pending refunds."""
 
 
 # process a refund -----------------------------------------------------------------------------------------------------
@@ -114,7 +77,7 @@ def _try_refund(
     if refund.account_id is None:
         try:
             return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))
-        except RefundRejected as rejection:
+        except ProviderRejected as rejection:
             return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", rejection.code))
     if block_reason:
         return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", block_reason))

@@ -32,6 +32,7 @@ from functions.shop.refunds import (
     get_payment,
 )
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.started_payments import mark_outdated
 
 
 def list_unmatched_payments_by_date(shop: ShopContext, request: ListRequest) -> ListPage[Payment | KeptEvent]:
@@ -105,6 +106,7 @@ def assign_payment(
             check_absent(REFUND, refund_key, condition_error=lambda _: WriteConflict(REFUND.type)),
             check_order_unchanged(order_id, named_order),
             *order_writes,
+            mark_outdated(shop, to_order_id),
         ], result
 
     done = run_idempotently(shop, caller.id, key, "assign_payment", request, decide)

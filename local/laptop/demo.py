@@ -48,16 +48,11 @@ class LaptopTarget(ScenarioTarget):
         return self.shop.api_client(user)
 
     def pay_by_card(self, order: dict[str, Any]) -> None:
-        """Pay at the local payment provider, which sends a webhook to the shop."""
-        form = {
-            "amount": str(order["due"]),
-            "currency": order["currency"].lower(),
-            "metadata[order_id]": order["order_id"],
-            "confirm": "true",
-        }
-        url = f"{self.shop.provider_url}/v1/payment_intents"
-        key = {"Idempotency-Key": order["order_id"]}
-        answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
+        """Start the payment at the API, and confirm it at the local provider, which sends a webhook to the shop."""
+        started = self.api_client("staff").post(f"/orders/{order['order_id']}/payment-intents")
+        form = {"client_secret": started["client_secret"], "payment_method": "pm_card_visa"}
+        url = f"{self.shop.provider_url}/v1/payment_intents/{started['payment_id']}/confirm"
+        answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False)
         if answer.status != 200:
             raise EffectMissing(f"the payment provider answered {answer.status}: {answer.data!r}")
 

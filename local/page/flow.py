@@ -179,7 +179,9 @@ class _FlowTemplate:
 
 def _nodes(stack: _FlowTemplate) -> Iterator[JsonObject]:
     kill = {name: {"switch": "kill", "process": name} for name in ("dynamodb", "aws", "everything")}
-    yield _function_node(stack, stack.functions[API], API, "API", switches=[kill["aws"], kill["everything"]])
+    api, starter = stack.functions[API], stack.functions["payment_starter"]
+    node = _function_node(stack, api, API, "API", switches=[kill["aws"], kill["everything"]])
+    yield node | {"module": f"{api.module}, {starter.module}"}
     yield _table_node(stack) | {"switches": [{"switch": "poison"}, kill["dynamodb"]]}
     yield _schedules_node(stack)
     for one in stack.readers:

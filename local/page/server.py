@@ -259,16 +259,17 @@ class PageServer:
         return HttpResponse(self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1]))
 
     def _pay(self, asked: PageRequest) -> HttpResponse:
+        """Confirm a payment that the API started. Without a payment_id, make a payment, which may come too late."""
         said = asked.json_body
-        form = {
-            "amount": str(said.get("amount")),
-            "currency": str(said.get("currency")).lower(),
-            "metadata[order_id]": str(said.get("order_id")),
-            "payment_method": str(said.get("payment_method")),
-            "confirm": "true",
-        }
+        form, path = {"payment_method": str(said.get("payment_method"))}, ""
+        if "payment_id" in said:
+            form["client_secret"] = str(said.get("client_secret"))
+            path = f"/{urllib.parse.quote(str(said['payment_id']), safe='')}/confirm"
+        else:
+            form |= {name: str(said.get(name)).lower() for name in ("amount", "currency")}
+            form |= {"metadata[order_id]": str(said.get("order_id")), "confirm": "true"}
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
-        url = f"{self._running.provider_url}/v1/payment_intents"
+        url = f"{self._running.provider_url}/v1/payment_intents{path}"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
         # After a server error, the outcome of the payment is unknown. Status 503 makes the web page send the request
         # again with the same idempotency key.

@@ -28,7 +28,7 @@ from functions.model import changes, copies, events, reactions, stream_readers
 from functions.model.reactions import Reaction
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, environment
-from functions.shop.refund_processing import ProviderRefundState
+from functions.shop.payment_provider import ProviderRefundState
 from functions.shop.shop import ShopContext
 from local.seed.memory_table import MemoryTable
 from local.world.handlers import load_workers, to_sqs_record

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider
-from functions.shop.refund_processing import RefundRejected
+from functions.shop.payment_provider import ProviderRejected
 from local.world.stripe_account import StripeAccount, StripeError, StripeObject, stripe_payment
 
 RefundBehavior = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
-REFUSED = RefundRejected("charge_already_refunded")
+REFUSED = ProviderRejected("charge_already_refunded")
 
 
 class FakeProvider(HttpPaymentProvider):
@@ -26,7 +26,7 @@ class FakeProvider(HttpPaymentProvider):
     """
 
     def __init__(
-        self, *behaviors: RefundBehavior | RefundRejected, paid_amounts: Mapping[str, int] | None = None
+        self, *behaviors: RefundBehavior | ProviderRejected, paid_amounts: Mapping[str, int] | None = None
     ) -> None:
         super().__init__("", "sk_1", self)
         self.behaviors, self._paid_amounts = deque(behaviors), paid_amounts or {}
@@ -72,7 +72,7 @@ class FakeProvider(HttpPaymentProvider):
         self._behavior = self.behaviors.popleft() if self.behaviors else "succeeded"
         if self._behavior == "unavailable":
             raise StripeError(503, "Try again later.")
-        if isinstance(self._behavior, RefundRejected):
+        if isinstance(self._behavior, ProviderRejected):
             raise StripeError(400, "The refund is rejected.", code=self._behavior.code)
         return ["succeeded" if self._behavior == "answer lost" else self._behavior]
 

@@ -109,7 +109,7 @@ def test_after_a_failed_deploy_the_proof_does_not_wait_for_metrics(
 ) -> None:
     account.fails.add(DEPLOY)
     waited: list[float] = []
-    monkeypatch.setattr(program.time, "sleep", waited.append)
+    monkeypatch.setattr("time.sleep", waited.append)
     assert prove(monkeypatch, tmp_path) == 1
     assert waited == []
 

@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from functions.adapters import mail_pace, mailer
+from functions.api import request
 from functions.api.http import caching, context
 from functions.dynamodb import table, writes
 from functions.dynamodb.keys import Row
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.handlers import (
-    api,
     backlog_metrics,
     copies_reader,
     customer_erasure,
@@ -1081,7 +1081,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "request logs its path",
-        edit_code(api._handle_request, ('line["route"] = route.key', 'line["route"] = request.path')),
+        edit_code(request._handle_request, ('line["route"] = route.key', 'line["route"] = request.path')),
         test_log_lines.test_no_log_line_contains_a_word_of_a_request_to_the_api,
     ),
     # The next faults concern alarms.
@@ -1164,7 +1164,7 @@ CHECKED_MUTANTS = (
     # The next faults concern limits of a customer, and caches.
     CheckedMutant(
         "writes are not limited",
-        edit_code(api._handle_request, ("    limit_writes(route, caller)\n", "")),
+        edit_code(request._handle_request, ("    limit_writes(route, caller)\n", "")),
         test_limits.test_a_flood_of_writes_is_refused_after_the_burst,
     ),
     CheckedMutant(
@@ -1189,7 +1189,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "caches may store private answers",
-        edit_code(api._handle_request, ("if route.key in CACHED_ROUTES:", 'if route.method == "GET":')),
+        edit_code(request._handle_request, ("if route.key in CACHED_ROUTES:", 'if route.method == "GET":')),
         test_limits.test_no_cache_may_store_a_customer,
     ),
     CheckedMutant(

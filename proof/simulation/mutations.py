@@ -36,9 +36,9 @@ from functions.shop import (
     cancellation,
     invoices,
     order_notifications,
+    payment_provider,
     payments,
     product_alerts,
-    refund_processing,
     refunds,
     returns,
     shipments,
@@ -499,10 +499,10 @@ def refund_nothing(*_: Any) -> refunds.RefundPlan:
 
 def request_refund_with_new_key(
     shop: Any, provider: Any, refund: entities.Refund, *_: Any
-) -> refund_processing.ProviderRefundState:
+) -> payment_provider.ProviderRefundState:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
-    made: refund_processing.ProviderRefundState = provider.refund(
+    made: payment_provider.ProviderRefundState = provider.refund(
         key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
     )
     return made

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from functions.adapters import payment_provider
-from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.shop.payment_provider import PaymentProviderUnavailable
 from local.event_source_mappings import InvocationFailed, InvocationReturned
 from local.world.dynamodb_engine import Engine
 from proof.simulation import botocore_clients, lambdas, rotations, wire

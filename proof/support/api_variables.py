@@ -17,5 +17,8 @@ VARIABLES = {
     "SHIPPING": "USD:590",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
+    "PROVIDER_URL": "http://127.0.0.1:9",
+    "PROVIDER_SECRET": "provider",
+    "PUBLISHABLE_KEY": "pk_test_1",
     "PUBLIC_URL": "https://shop.example",
 }

@@ -156,6 +156,9 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.ARCHIVED_ORDER: archived_order(),
     t.EXPIRY_MARKER: e.ExpiryMarker(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
+    t.STARTED_PAYMENT: e.StartedPayment(
+        order_id="o1", payment_id="pi_1", amount=2500, currency="EUR", created_at=AT, updated_at=AT
+    ),
     t.PAYMENT_CLAIM: e.PaymentClaim(payment_id="pi_1", order_id="o1", created_at=AT),
     t.KEPT_EVENT: e.KeptEvent(
         order_id="o1",

@@ -7,8 +7,8 @@ import pytest
 import urllib3
 
 from functions.adapters import payment_provider as port
-from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
-from functions.shop.refund_processing import ProviderRefundState, RefundRejected
+from functions.adapters.payment_provider import HttpPaymentProvider
+from functions.shop.payment_provider import PaymentProviderUnavailable, ProviderRefundState, ProviderRejected
 from tests.support.payment_server import HANGS, HANGS_UP, FakeStripe, run_fake_stripe, stripe_error, stripe_refund
 
 OURS = {"order_id": "o1", "refund_id": "pi_1-1", "attempt": "1"}
@@ -98,7 +98,7 @@ def test_a_rejected_refund_fails_at_once_with_a_code_and_without_the_providers_m
     bank: FakeStripe, status: int, body: Any, code: str
 ) -> None:
     bank.replies.append((status, body))
-    with pytest.raises(RefundRejected) as refusal:
+    with pytest.raises(ProviderRejected) as refusal:
         ask(bank)
     assert (refusal.value.code, str(refusal.value)) == (code, code)
     assert len(bank.requests) == 1

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.adapters import mail_suppression
+from functions.adapters import mail_suppression, payment_provider
 from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.runtime.log import log
@@ -18,6 +18,7 @@ from functions.shop import products
 from functions.shop.shop import Caller
 from local.world.dynamodb_engine import REGION, Engine
 from local.world.harness import MOTO
+from local.world.payment_provider import FakeProvider
 from proof.support.api_variables import VARIABLES
 from proof.support.every_route import create_one_of_everything
 from proof.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness
@@ -53,6 +54,7 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
         clients.client.cache_clear()
         secrets.get_secret.cache_clear()
+        patch.setattr(payment_provider, "get_payment_provider", lambda url, secret_name: FakeProvider())
         SUPPRESSED.attach(mail_suppression.client())
         yield patch
     clients.client.cache_clear()

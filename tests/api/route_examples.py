@@ -148,6 +148,7 @@ PREPARATIONS: Mapping[str, Callable[[ApiHarness, World], Changes]] = {
     "POST /gift-cards/balance": _issue_gift_card,
     "POST /transfers": _transfer,
     "POST /orders/{order_id}/payments": _pay_with_credit,
+    "POST /orders/{order_id}/payment-intents": _place_order,
     "POST /orders/{order_id}/payments/{payment_id}/assign": _receive_unmatched_payment,
     "POST /orders/{order_id}/payments/{payment_id}/reverse": _record_offline_payment,
     "POST /customers": _sign_up,

@@ -7,7 +7,7 @@ import pytest
 
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.model.retention import COMMAND_DAYS, DAYS_BY_COMMAND
-from proof.support.every_route import IDEMPOTENT_ROUTES, call_route
+from proof.support.every_route import BODIES, IDEMPOTENT_ROUTES, call_route
 from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, payment_event, post_webhook
 
 
@@ -42,8 +42,24 @@ def return_goods(api: ApiHarness, world: dict[str, str]) -> HandlerResponse:
     return call_route(api, world, "POST /orders/{order_id}/returns", STAFF)
 
 
+def assign_payment(api: ApiHarness, _: dict[str, str]) -> HandlerResponse:
+    order_id = api.place_order(key="another").body["order_id"]
+    post_webhook(api, payment_event("unknown", 1000, id="evt_lost", payment_id="pi_lost"))
+    body = {"to_order_id": order_id, "reason": "named in the receipt"}
+    return api.call("POST", "/orders/unknown/payments/pi_lost/assign", STAFF, body, key="key-9")
+
+
+def reverse_payment(api: ApiHarness, _: dict[str, str]) -> HandlerResponse:
+    path = f"/orders/{api.place_order(key='another').body['order_id']}"
+    body = BODIES["POST /orders/{order_id}/offline-payments"]
+    payment_id = api.call("POST", f"{path}/offline-payments", STAFF, body, key="cash").body["payment_id"]
+    return api.call("POST", f"{path}/payments/{payment_id}/reverse", STAFF, {"reason": "counted twice"}, key="key-9")
+
+
 REQUESTS: dict[str, Callable[[ApiHarness, dict[str, str]], HandlerResponse]] = {
     "POST /orders/{order_id}/payments": pay_with_credit,
+    "POST /orders/{order_id}/payments/{payment_id}/assign": assign_payment,
+    "POST /orders/{order_id}/payments/{payment_id}/reverse": reverse_payment,
     "POST /transfers": transfer,
     "POST /orders/{order_id}/returns": return_goods,
     "POST /orders": lambda api, world: call_route(api, world, "POST /orders", ANN),

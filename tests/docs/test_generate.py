@@ -26,7 +26,9 @@ from functions.model.states import (
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
 from functions.runtime import clients
 from functions.shop import (
+    accounts,
     cancellation,
+    credit_payments,
     customers,
     disputes,
     erasure,
@@ -38,8 +40,9 @@ from functions.shop import (
     refunds,
     returns,
     shipments,
+    started_payments,
 )
-from functions.shop.refund_processing import RefundRejected
+from functions.shop.payment_provider import ProviderRejected
 from local.world.expiry import expire_until
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
@@ -138,6 +141,7 @@ def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_doe
 def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> None:
     harness.open_shop(available=20)
     with record_calls("events", "PutEvents") as calls:
+        outdate_a_started_payment(harness)
         everything_happens(harness)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
@@ -146,6 +150,13 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
         for detail in details
         for found in schema_violations(event_schema(EVENTS_BY_NAME[detail["type"]]), detail)
     ] == []
+
+
+def outdate_a_started_payment(harness: ShopHarness) -> None:
+    shop, order_id = harness.shop, harness.place_order("key-5", pot=1)
+    started_payments.start_payment(shop, harness.provider, ANN, order_id)
+    credit = accounts.issue_store_credit(shop, STAFF, "credit", ANN.id, 500, "EUR").result["account_id"]
+    credit_payments.pay_with_credit(shop, ANN, "part", order_id, accounts.CreditSource(str(credit)), 500)
 
 
 def everything_happens(harness: ShopHarness) -> None:
@@ -192,7 +203,7 @@ def everything_happens(harness: ShopHarness) -> None:
 
     cancellation.cancel_order(shop, ANN, stopped)
     cancellation.agree_cancel(shop, WAREHOUSE, stopped)
-    harness.provider.behaviors.append(RefundRejected("charge_disputed"))
+    harness.provider.behaviors.append(ProviderRejected("charge_disputed"))
     harness.process_all()
     refund_processing.settle_refund(shop, STAFF, "settled", stopped, "pi_5-1", "paid by bank transfer")
 

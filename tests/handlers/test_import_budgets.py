@@ -23,7 +23,12 @@ VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_
     "typing_inspection"
 }
 TEMPLATES = {"jinja2", "markupsafe"}
-MORE_PACKAGES = {"api": VALIDATION, "order_notification_worker": TEMPLATES, "product_alert_worker": TEMPLATES}
+MORE_PACKAGES = {
+    "api": VALIDATION,
+    "payment_starter": VALIDATION,
+    "order_notification_worker": TEMPLATES,
+    "product_alert_worker": TEMPLATES,
+}
 
 POWERTOOLS = "event_handler shared utilities utilities.data_classes warnings"
 """The packages of Powertools that the API's resolver imports."""
@@ -32,7 +37,7 @@ HEAVY = """asyncio concurrent.futures ctypes doctest email fractions http.client
     multiprocessing pdb pydoc smtplib sqlite3 statistics tkinter unittest wsgiref xml.etree xmlrpc zoneinfo"""
 """Modules of the standard library whose import takes milliseconds."""
 HEAVY_IN_SDK = "concurrent.futures email http.client xml.etree"
-MORE_HEAVY = {"api": "fractions zoneinfo"}
+MORE_HEAVY = dict.fromkeys(("api", "payment_starter"), "fractions zoneinfo")
 
 EVERYWHERE = """
     cold_start
@@ -48,6 +53,10 @@ EVERYWHERE = """
     runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
 LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
+API = """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
+    api.http.guard api.http.problems api.http.router api.request api.route_table dynamodb.cursors dynamodb.sealed_text
+    model.patterns model.public_routes
+    runtime.secrets shop.customer_write_limit shop.payment_provider"""
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
@@ -67,7 +76,8 @@ MODULES = {
         shop.unsubscribe""",
     "refund_worker": f"""{LISTS} adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
         model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts
-        shop.idempotency shop.order_money shop.orders shop.refund_processing shop.refunds""",
+        shop.idempotency shop.order_money shop.orders shop.payment_provider shop.refund_processing shop.refunds
+        shop.started_payments""",
     "customer_name_worker": """model.copies model.mail_kinds model.patterns model.pricing model.reactions
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
@@ -86,13 +96,11 @@ MODULES = {
         shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": f"""{LISTS} adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
-        shop.idempotency shop.kept_events shop.order_money shop.orders shop.payments shop.refund_processing
-        shop.refunds shop.shipments shop.stock""",
+        shop.idempotency shop.kept_events shop.order_money shop.orders shop.payment_provider shop.payments
+        shop.refund_processing shop.refunds shop.shipments shop.stock""",
     "canary": "runtime.secrets",
-    "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
-        api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text
-        model.patterns model.public_routes
-        runtime.secrets shop.customer_write_limit""",
+    "api": API,
+    "payment_starter": API,
 }
 
 

@@ -11,8 +11,9 @@ from functions.adapters import payment_provider
 from functions.handlers import event_publisher, refund_worker
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.runtime import clients, secrets
-from functions.shop import accounts, cancellation
+from functions.shop import accounts, cancellation, credit_payments
 from functions.shop import refunds as deciding
+from functions.shop.started_payments import start_payment
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response
 from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error, stripe_refund
@@ -50,6 +51,11 @@ def handle(*messages: Message) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
+def take_refunds(harness: ShopHarness) -> list[Message]:
+    """Take the messages of the queue, and return those of refunds. The others are about started payments."""
+    return [one for one in harness.take_messages("refund") if "RefundRequested" in one["body"]]
+
+
 def is_given_back_once(harness: ShopHarness, bank: FakeStripe, order_id: str) -> None:
     (refund,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id)
     (payment,) = harness.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id)
@@ -69,7 +75,7 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
 def test_a_redelivered_message_makes_no_request_to_the_provider(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refund")
+    (message,) = take_refunds(harness)
     assert handle(message, message) == []
     assert handle({**message, "messageId": "another delivery"}) == []
     assert len(bank.requests) == 1
@@ -80,7 +86,7 @@ def test_a_redelivered_message_makes_no_request_to_the_provider(
 def test_a_crash_at_the_write_asks_again_with_the_same_key(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, when: Any
 ) -> None:
-    (message,) = harness.take_messages("refund")
+    (message,) = take_refunds(harness)
     with crash_at("dynamodb", "TransactWriteItems", when, 1):
         handle(message)
     assert handle(message) == []
@@ -91,7 +97,7 @@ def test_a_crash_at_the_write_asks_again_with_the_same_key(
 def test_a_write_with_a_lost_answer_is_recognized_as_done(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refund")
+    (message,) = take_refunds(harness)
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
     assert handle(message) == []
@@ -99,7 +105,7 @@ def test_a_write_with_a_lost_answer_is_recognized_as_done(
 
 
 def test_a_temporary_write_error_is_retried_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
-    (message,) = harness.take_messages("refund")
+    (message,) = take_refunds(harness)
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(message) == [message["messageId"]]
     assert handle(message) == []
@@ -168,7 +174,7 @@ def test_money_that_goes_onto_store_credit_asks_no_provider(harness: ShopHarness
 def test_a_retry_a_day_later_lists_the_refunds_of_the_provider_first(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refund")
+    (message,) = take_refunds(harness)
     bank.replies.append((500, stripe_error(kind="api_error")))
     assert handle(message)
     names = {"order_id": cancelled, "refund_id": "pi_1-1", "attempt": "1"}
@@ -204,3 +210,28 @@ def test_a_malformed_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> 
     assert handle({"messageId": "1", "body": "no event"}) == []
     (kept,) = harness.objects("failures")
     assert kept.startswith("parked/refund/")
+
+
+def start(harness: ShopHarness, order_id: str) -> str:
+    """Start a payment at the harness's provider. Return its id."""
+    return start_payment(harness.shop, harness.provider, ANN, order_id).payment_id
+
+
+def test_a_started_payment_is_cancelled_when_its_order_lapses(harness: ShopHarness) -> None:
+    harness.open_shop()
+    lapsed, payable = harness.place_order("one"), harness.place_order("two")
+    payments = [start(harness, lapsed), start(harness, payable)]
+    cancellation.lapse_order(harness.shop, lapsed)
+    harness.process_all(times=2)
+    assert [harness.provider.get_payment(id).status for id in payments] == ["cancelled", "open"]
+
+
+def test_a_started_payment_is_cancelled_when_credit_changes_what_is_due(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    payment = start(harness, order_id)
+    credit = accounts.issue_store_credit(harness.shop, STAFF, "credit", "ann", 500, "EUR").result["account_id"]
+    source = accounts.CreditSource(str(credit))
+    credit_payments.pay_with_credit(harness.shop, ANN, "pay", order_id, source, 500)
+    harness.process_all(times=2)
+    assert harness.provider.get_payment(payment).status == "cancelled"

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import pytest
 import urllib3
 
-from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
-from functions.shop.refund_processing import ProviderRefundState, RefundRejected
+from functions.adapters.payment_provider import HttpPaymentProvider
+from functions.shop.payment_provider import PaymentProviderUnavailable, ProviderRefundState, ProviderRejected
 from local.laptop import payment_provider
 from local.laptop.http_server import HttpResponse, LoopbackServer
 from local.laptop.payment_provider import PaymentProviderServer
@@ -127,11 +127,11 @@ def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
 def test_a_refund_above_the_paid_amount_is_rejected(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 2000)
-    with pytest.raises(RefundRejected) as refusal:
+    with pytest.raises(ProviderRejected) as refusal:
         give(provider, payment_id, 501, "pi-2-1")
     assert refusal.value.code == "invalid_request_error"
     give(provider, payment_id, 500, "pi-3-1")
-    with pytest.raises(RefundRejected) as refusal:
+    with pytest.raises(ProviderRejected) as refusal:
         give(provider, payment_id, 1, "pi-4-1")
     assert refusal.value.code == "charge_already_refunded"
 
@@ -148,7 +148,7 @@ def test_a_malformed_request_is_rejected_in_stripes_format(
     provider: PaymentProviderServer, payment: str, amount: int, code: str
 ) -> None:
     known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
-    with pytest.raises(RefundRejected) as refusal:
+    with pytest.raises(ProviderRejected) as refusal:
         give(provider, known.get(payment, payment), amount)
     assert refusal.value.code == code
 
@@ -202,7 +202,7 @@ def test_the_provider_keeps_its_state_over_a_restart(
     after = start()
     assert HttpPaymentProvider(after.url, KEY).refunds_of(payment_id) == [given]
     assert give(after, payment_id, 2000) == given, "the provider still knows the key"
-    with pytest.raises(RefundRejected):
+    with pytest.raises(ProviderRejected):
         give(after, payment_id, 501, "pi-2-1")
     assert len(listener.told(2)) == 2, "accepted events are not repeated"
 

@@ -112,6 +112,7 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
         "Refund",
         "Return",
         "Shipment",
+        "StartedPayment",
     ]
 
 

@@ -79,7 +79,7 @@ def test_an_order_is_paid_with_credit_in_one_transaction(shop: ShopContext, wire
     order, mine = place(shop, mug=2), new_store_credit(shop, 3000)
     wire.clear()
     done = pay(shop, order, mine)
-    assert wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
+    assert wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
     (payment,) = payments_of(shop, order.order_id)
     assert done.result == {
         "order_id": order.order_id,

@@ -60,7 +60,7 @@ def test_an_offline_payment_pays_its_order_in_one_transaction(shop: ShopContext,
     order = place(shop)
     wire.clear()
     done = record(shop, order, method=method)
-    assert wire.operations == ["GetItem"] * 2 + ["TransactWriteItems"]
+    assert wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
     payment = get_payment(shop, order, done)
     assert done == {
         "order_id": order.order_id,

@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Payment, Refund
 from functions.model.errors import ShopError
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.payment_provider import PaymentProviderUnavailable
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Order
 from functions.model.errors import WrongState
 from functions.shop import accounts, cancellation, refunds
+from functions.shop.payment_provider import PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import FakeProvider

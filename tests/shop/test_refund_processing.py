@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import Account, Order
@@ -13,6 +12,7 @@ from functions.model.errors import NotFound
 from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID
 from functions.model.table import ACCOUNT, ROWS_BY_TYPE
 from functions.shop import accounts, erasure, refunds
+from functions.shop.payment_provider import PaymentProviderUnavailable
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider

@@ -27,6 +27,7 @@ from functions.shop import (
     refunds,
     reviews,
     shipments,
+    started_payments,
 )
 from functions.shop.erasure import erase_customer
 from functions.shop.lists import ListRequest
@@ -289,6 +290,7 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
     assert readers == [
         ("Pepper", "api"),
         ("Pepper", "product_alert_worker"),
+        ("Provid", "payment_starter"),
         ("Provid", "refund_worker"),
         ("Webhoo", "api"),
     ]
@@ -315,7 +317,9 @@ def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_
             if fnmatch("secretsmanager:GetSecretValue", action) or fnmatch("secretsmanager:BatchGetSecretValue", action)
             for one in policy["Roles"]
         }
-        functions = [template.function(module) for module in ("api", "product_alert_worker", "refund_worker")]
+        functions = [
+            template.function(module) for module in ("api", "payment_starter", "product_alert_worker", "refund_worker")
+        ]
         roles = {template.properties("AWS::Lambda::Function")[id]["Role"]["Fn::GetAtt"][0] for id in functions}
         assert operators_role(template) not in readers
         assert readers == roles
@@ -412,6 +416,8 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
 
     for module in (*READERS.values(), *WORKERS.values(), order_deadlines, customer_erasure, backlog_metrics):
         monkeypatch.setattr(module, "handler", noted(module.__name__.rpartition(".")[2], module.handler))
+    start = noted("payment_starter", started_payments.start_payment)
+    monkeypatch.setattr(started_payments, "start_payment", start)
     for service in ("dynamodb", "events", "s3", "sesv2", "sqs"):
         clients.client(service).meta.events.register("provide-client-params", note)
     return asked
@@ -432,7 +438,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     imports.import_products(shop, STAFF, "file", {}, lambda: lines)
     activity.list_activity_of_day(shop, ListRequest(STAFF, 20), "2026-11-21")
     sold, cancelled = harness.place_order("sold", mug=2, pot=1), harness.place_order("cancelled")
-    harness.place_order("lapsed")
+    started_payments.start_payment(shop, harness.provider, ANN, harness.place_order("lapsed"))
     harness.process_all()
     harness.pay_order(sold)
     cancellation.cancel_order(shop, ANN, cancelled)

@@ -20,6 +20,7 @@ from functions.handlers.copies_reader import TOTALS_SECONDS
 from functions.model import retention
 from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import lambda_name, resource_prefix
+from functions.model.public_routes import PAYMENT_STARTER_ROUTES
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS
 from functions.model.retries import retry_delay_seconds
@@ -38,6 +39,8 @@ def _environment_of(module: str) -> Any:
     """Return the environment class of a Lambda, which its module imports."""
     if module == "api":  # the API imports its class in functions/api/http/context.py
         return environment.ApiEnvironment
+    if module == "payment_starter":  # the module of its routes imports its class
+        return environment.PaymentStarterEnvironment
     names = vars(importlib.import_module(f"functions.handlers.{module}")).values()
     found = [it for it in names if inspect.isclass(it) and it.__module__ == environment.__name__]
     if len(found) != 1:
@@ -252,7 +255,7 @@ def test_the_runs_of_order_deadlines_in_a_minute_have_all_shards_once(dev: Synth
     assert sorted(shards) == list(range(STATUS_SHARDS.read))
 
 
-@pytest.mark.parametrize("module", [it for it in MODULES if it != "api"])
+@pytest.mark.parametrize("module", [it for it in MODULES if it not in ("api", "payment_starter")])
 def test_a_function_has_time_for_work_before_its_margin(dev: SynthesizedTemplate, module: str) -> None:
     others = {"copies_reader": TOTALS_SECONDS, "order_notification_worker": MAIL_ATTEMPT_SECONDS}
     timeout = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Timeout"]
@@ -314,7 +317,8 @@ def test_a_function_gets_the_variables_that_its_environment_reads(dev: Synthesiz
 def test_each_function_has_its_time_limit_and_memory(dev: SynthesizedTemplate) -> None:
     functions = {it["Handler"].split(".")[2]: it for it in dev.properties("AWS::Lambda::Function").values()}
     expected = {
-        "api": (15, 1024), "copies_reader": (120, 512), "event_publisher": (60, 512), "fulfilment_worker": (60, 512),
+        "api": (15, 1024), "payment_starter": (25, 512), "copies_reader": (120, 512),
+        "event_publisher": (60, 512), "fulfilment_worker": (60, 512),
         "order_notification_worker": (90, 512), "product_alert_worker": (120, 512), "refund_worker": (180, 512),
         "customer_name_worker": (120, 512), "archive_worker": (120, 512), "import_worker": (30, 512),
         "order_deadlines": (60, 1769), "customer_erasure": (300, 512), "backlog_metrics": (60, 512),
@@ -367,7 +371,8 @@ def test_every_route_but_the_public_ones_asks_for_a_token(dev: SynthesizedTempla
     public = {it["RouteKey"] for it in routes if it.get("AuthorizationType") != "JWT"}
     assert public == PUBLIC_ROUTES, "the function and the stack name the same routes"
     guarded = {it["RouteKey"] for it in routes} - public
-    assert guarded == {f"{method} /{{proxy+}}" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+    others = {f"{method} /{{proxy+}}" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+    assert guarded == {*others, *PAYMENT_STARTER_ROUTES}
 
 
 def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> None:
@@ -384,11 +389,16 @@ def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> N
     assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]
 
 
-def test_the_api_function_alone_answers_requests(dev: SynthesizedTemplate) -> None:
-    integration = dev.only_properties("AWS::ApiGatewayV2::Integration")
-    assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api"), "Arn"]}
-    form = integration["IntegrationType"], integration["PayloadFormatVersion"]
-    assert form == ("AWS_PROXY", "2.0"), "the function reads the claims and the raw path of this form"
+def test_the_api_function_answers_requests_except_those_of_the_payment_starter(dev: SynthesizedTemplate) -> None:
+    integrations, answering = dev.properties("AWS::ApiGatewayV2::Integration"), {}
+    for route in dev.properties("AWS::ApiGatewayV2::Route").values():
+        integration = integrations[route["Target"]["Fn::Join"][1][1]["Ref"]]
+        form = integration["IntegrationType"], integration["PayloadFormatVersion"]
+        assert form == ("AWS_PROXY", "2.0"), "the function reads the claims and the raw path of this form"
+        answering[route["RouteKey"]] = integration["IntegrationUri"]["Fn::GetAtt"][0]
+    starters = {route for route, function in answering.items() if function == dev.function("payment_starter")}
+    assert starters == set(PAYMENT_STARTER_ROUTES)
+    assert set(answering.values()) == {dev.function("api"), dev.function("payment_starter")}
     assert {it["Action"] for it in dev.properties("AWS::Lambda::Permission").values()} == {"lambda:InvokeFunction"}
 
 

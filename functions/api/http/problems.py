@@ -24,6 +24,7 @@ from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.model import errors
+from functions.shop.payment_provider import PaymentProviderUnavailable
 
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
@@ -180,6 +181,8 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.SelfTransfer:     ProblemType(409, "self-transfer", "The source and the destination are the same account"),
     errors.WrongCurrency:    ProblemType(409, "wrong-currency", "The currency is wrong", ("wanted", "got")),
     errors.TooManyPayments:  ProblemType(409, "too-many-payments", "The order has the maximum number of payments", ("most",)),
+    errors.PaymentInProgress: ProblemType(409, "payment-in-progress", "An earlier payment is in progress", ("amount", "currency")),
+    errors.PaymentNotPossible: ProblemType(409, "payment-not-possible", "The payment provider does not take this payment", ("code",)),
     errors.TooMuch:          ProblemType(409, "too-much", "The amount or quantity is too large", ("field", "most")),
     errors.TooManyUnpaidOrders: ProblemType(409, "too-many-unpaid-orders", "You have too many unpaid orders", ("most",)),
     errors.ReturnWindowOver: ProblemType(409, "return-window-over", "The return period has ended", ("ended_at",)),
@@ -189,6 +192,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.IdempotencyKeyReused:        ProblemType(422, "key-reused", "The Idempotency-Key was used with a different request"),
     errors.TooManyWrites:    ProblemType(429, "too-many-writes", "You sent too many writes", headers=_retry_after_header),
     TableBusy:                    ProblemType(503, "busy", "The service is busy: try again", headers=_retry_after_header),
+    PaymentProviderUnavailable: ProblemType(503, "provider-unavailable", "The payment provider does not answer: try again", headers=_retry_after_header),
     HTTPClientError:         _UNREACHABLE,
     NotConnected:            _UNREACHABLE,
     Unreadable:              ProblemType(500, "unreadable", "This version cannot read the stored data", detail=_logged_detail),

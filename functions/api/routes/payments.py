@@ -33,7 +33,7 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import environment, secrets
 from functions.runtime.log import log
-from functions.shop import disputes, external_refunds, payments, refund_processing
+from functions.shop import disputes, external_refunds, payment_provider, payments, refund_processing
 from functions.shop.idempotency import IdempotentResult as Kept
 
 T = TypeVar("T", bound=BaseModel)
@@ -173,7 +173,7 @@ class Received(ResponseModel):
 
 # The code below processes the events of the payment provider.
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
-REFUND_STATUSES: Mapping[str, refund_processing.RefundOutcome] = {
+REFUND_STATUSES: Mapping[str, payment_provider.RefundOutcome] = {
     "pending": "pending",
     "requires_action": "pending",
     "succeeded": "succeeded",
@@ -258,9 +258,7 @@ def _record_refund_object(event_id: str, refund: RefundObject) -> Kept | None:
     return kept
 
 
-def _record_external_refund(
-    event_id: str, refund: RefundObject, status: refund_processing.RefundOutcome
-) -> Kept | None:
+def _record_external_refund(event_id: str, refund: RefundObject, status: payment_provider.RefundOutcome) -> Kept | None:
     """Record a refund that a person made at the provider. If it names no payment, only log and acknowledge it."""
     ids = {"provider_id": refund.id, "payment_id": refund.payment_intent, "event_id": event_id}
     if refund.payment_intent is None or refund.amount is None or refund.currency is None:

@@ -125,6 +125,26 @@ class Payment:
 
 
 @entity
+class StartedPayment:
+    """The latest payment that a customer started at the payment provider, to pay what is due for an order.
+
+    `payment_id`: the provider's id. `amount`: the due amount, which the payment is about. `attempt`: how many payments
+    were started for the order. OUTDATED: a payment with credit has changed the due amount since, so the started payment
+    must be cancelled.
+    """
+
+    order_id: str
+    payment_id: str
+    status: Literal["OPEN", "OUTDATED"] = "OPEN"
+    amount: int
+    currency: str
+    created_at: Instant
+    updated_at: Instant
+    attempt: int = 1
+    version: int = 1
+
+
+@entity
 class PaymentClaim:
     """Records the order that a provider's payment belongs to, so that no other order can count its money.
 

@@ -103,6 +103,7 @@ PROBES = (
     _query("C6", "orders of a customer, newest first, consistent read", consistent=True),
     _get("C7", "order that has the money of a provider's payment"),
     _query("C8", "disputes and refunds that wait for their payment", consistent=True),
+    _get("C9", "latest payment that was started for an order"),
     _get("R1", "idempotency record of a reaction"),
     _get("R2", "last invoice number of a series"),
     _query("R3", "customers whose erasure is not finished, oldest first", partitions=4),
