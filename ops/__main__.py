@@ -37,6 +37,7 @@ from ops.commands import (
     restore,
     review,
     smoke,
+    stripe_setup,
 )
 from ops.targets import Subparsers
 from ops.terminal_text import colored
@@ -69,6 +70,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (migrate, "migrate up --dry-run"),
         (smoke, "smoke --stack orderstream-dev"),
         (canary_setup, "canary-setup --stack orderstream-prod"),
+        (stripe_setup, "stripe-setup --stack orderstream-prod"),
     ),
     "Set up the terminal": ((completion, "completion bash"),),
 }

@@ -1,0 +1,125 @@
+"""The `stripe-setup` command: create or check the webhook endpoint of the shop at Stripe, and store both secrets.
+
+It needs an API key of Stripe that may write webhook endpoints, in the environment variable STRIPE_API_KEY. The key that
+the shop then uses, which may only write payments and refunds, is read from SHOP_API_KEY. Neither key is printed.
+
+https://docs.stripe.com/api/webhook_endpoints
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from functions.adapters.payment_provider import EVENT_TYPES
+from ops import targets
+from ops.targets import ShopTarget
+
+ENDPOINTS = "/v1/webhook_endpoints"
+
+
+class StripeRejected(Exception):
+    """Stripe rejected a request, or did not answer. The text is for the operator."""
+
+
+class StripeEndpoints:
+    """The webhook endpoints of an account. `url`: the address of Stripe's API. `key`: an API key of the account."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._key = url, key
+        self._pool = urllib3.PoolManager(retries=False, timeout=20)
+
+    def find(self, webhook_url: str) -> Mapping[str, Any] | None:
+        """Return the endpoint with this URL, or None. Reads one page of 100, because an account has at most 16."""
+        found = self._request("GET", f"{ENDPOINTS}?limit=100")["data"]
+        return next((one for one in found if one["url"] == webhook_url), None)
+
+    def save(self, webhook_url: str, existing: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Create an endpoint, or change its event types. Only a new endpoint has its signing secret."""
+        form = [
+            *((("url", webhook_url),) if existing is None else ()),
+            *(("enabled_events[]", one) for one in EVENT_TYPES),
+        ]
+        path = ENDPOINTS if existing is None else f"{ENDPOINTS}/{existing['id']}"
+        saved: Mapping[str, Any] = self._request("POST", path, urlencode(form))
+        return saved
+
+    def _request(self, method: str, path: str, body: str | None = None) -> Any:
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            answer = self._pool.request(method, self._url + path, body=body, headers=headers)
+            content = json.loads(answer.data)
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
+            raise StripeRejected(f"Stripe did not answer at {self._url}: {type(error).__name__}") from error
+        if answer.status >= 300:
+            raise StripeRejected(f"Stripe answered {answer.status}: {content['error']['message']}")
+        return content
+
+
+def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_key: str, *, check: bool) -> str:
+    """Create or mend the endpoint, store the secrets, and return what was done. Safe to repeat.
+
+    `check`: change nothing. Then raises StripeRejected if the endpoint is missing, disabled, or lacks an event type.
+    """
+    found = endpoints.find(webhook_url)
+    missing = sorted(set(EVENT_TYPES) - set(found["enabled_events"])) if found else []
+    if found and found["status"] != "enabled":
+        raise StripeRejected(f"The endpoint {webhook_url} is disabled: enable it in Stripe's dashboard.")
+    if check:
+        if found is None:
+            raise StripeRejected(f"Stripe has no endpoint {webhook_url}: run this command without --check.")
+        if missing:
+            raise StripeRejected(f"The endpoint lacks {', '.join(missing)}: run this command without --check.")
+        return "The endpoint has all event types."
+    done = []
+    if found is None:
+        made = endpoints.save(webhook_url, None)
+        _store(shop, "WebhookSecret", json.dumps({"current": made["secret"], "previous": ""}))
+        done.append("Created the endpoint, and stored its signing secret.")
+    elif missing:
+        endpoints.save(webhook_url, found)
+        done.append(f"Added {', '.join(missing)} to the endpoint.")
+    if shop_key:
+        _store(shop, "ProviderSecret", shop_key)
+        done.append("Stored the API key of the shop.")
+    return " ".join(done) or "Nothing was to do."
+
+
+def _store(shop: ShopTarget, output: str, value: str) -> None:
+    shop.client("secretsmanager").put_secret_value(SecretId=shop.outputs[output], SecretString=value)
+
+
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "stripe-setup",
+        parents=[targets.target_options(needs_stack=True)],
+        help="create or check the webhook endpoint at Stripe, and store its secret",
+        description="Reads a key that may write webhook endpoints from STRIPE_API_KEY, and the key of the shop from "
+        "SHOP_API_KEY. Safe to repeat.",
+    )
+    parser.add_argument("--check", action="store_true", help="only check the endpoint")
+    parser.add_argument("--stripe-url", default="https://api.stripe.com", help="the address of Stripe's API")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Set up or check the endpoint. Exits with one sentence if that is not possible."""
+    key = os.environ.get("STRIPE_API_KEY", "")
+    if not key:
+        sys.exit("Set STRIPE_API_KEY to a key that may write webhook endpoints.")
+    shop = targets.resolve_target(args)
+    api_url = shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"])
+    endpoints = StripeEndpoints(args.stripe_url, key)
+    try:
+        print(
+            set_up(shop, endpoints, f"{api_url}/payments/events", os.environ.get("SHOP_API_KEY", ""), check=args.check)
+        )
+    except StripeRejected as error:
+        sys.exit(str(error))

@@ -1,0 +1,84 @@
+"""Tests `stripe-setup`: it creates the webhook endpoint once, mends its event types, and stores the secrets."""
+
+import json
+from typing import Any
+from unittest.mock import Mock
+from urllib.parse import parse_qsl
+
+import pytest
+
+from functions.adapters.payment_provider import EVENT_TYPES
+from functions.api.routes.payments import EVENT_HANDLERS
+from ops.commands.stripe_setup import StripeEndpoints, StripeRejected, set_up
+
+URL = "https://api.shop.example/payments/events"
+
+
+class FakeEndpoints(StripeEndpoints):
+    """The endpoints of an account in memory."""
+
+    def __init__(self, *endpoints: dict[str, Any]) -> None:
+        super().__init__("", "sk_1")
+        self.endpoints = list(endpoints)
+
+    def _request(self, method: str, path: str, body: str | None = None) -> Any:
+        if method == "GET":
+            return {"data": self.endpoints}
+        form = parse_qsl(body or "")
+        events = [value for name, value in form if name == "enabled_events[]"]
+        if path.endswith("we_1"):
+            self.endpoints[0]["enabled_events"] = events
+            return self.endpoints[0]
+        made = {"id": "we_1", "url": dict(form)["url"], "enabled_events": events, "status": "enabled"}
+        self.endpoints.append(made)
+        return {**made, "secret": "whsec_1"}
+
+
+@pytest.fixture
+def shop() -> Mock:
+    """A deployed shop with the ids of its secrets."""
+    return Mock(outputs={"WebhookSecret": "webhook", "ProviderSecret": "provider"})
+
+
+def stored(shop: Mock) -> dict[str, str]:
+    calls = shop.client("secretsmanager").put_secret_value.call_args_list
+    return {call.kwargs["SecretId"]: call.kwargs["SecretString"] for call in calls}
+
+
+def test_the_event_types_are_those_that_the_webhook_processes() -> None:
+    assert set(EVENT_TYPES) == set(EVENT_HANDLERS)
+
+
+def test_the_endpoint_is_created_once_and_its_secret_is_stored(shop: Mock) -> None:
+    account = FakeEndpoints()
+    said = set_up(shop, account, URL, "rk_1", check=False)
+    assert set_up(shop, account, URL, "", check=False) == "Nothing was to do."
+    assert [(one["url"], set(one["enabled_events"])) for one in account.endpoints] == [(URL, set(EVENT_TYPES))]
+    assert json.loads(stored(shop)["webhook"]) == {"current": "whsec_1", "previous": ""}
+    assert stored(shop)["provider"] == "rk_1"
+    assert "rk_1" not in said
+    assert "whsec_1" not in said
+    assert set_up(shop, account, URL, "", check=True) == "The endpoint has all event types."
+
+
+def test_an_endpoint_without_all_event_types_is_mended(shop: Mock) -> None:
+    account = FakeEndpoints({"id": "we_1", "url": URL, "status": "enabled", "enabled_events": ["refund.created"]})
+    with pytest.raises(StripeRejected, match="lacks"):
+        set_up(shop, account, URL, "", check=True)
+    set_up(shop, account, URL, "", check=False)
+    assert set(account.endpoints[0]["enabled_events"]) == set(EVENT_TYPES)
+    assert stored(shop) == {}
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_disabled_endpoint_is_reported(shop: Mock, check: bool) -> None:
+    account = FakeEndpoints({"id": "we_1", "url": URL, "status": "disabled", "enabled_events": [*EVENT_TYPES]})
+    with pytest.raises(StripeRejected, match="disabled"):
+        set_up(shop, account, URL, "", check=check)
+
+
+def test_a_check_without_an_endpoint_changes_nothing(shop: Mock) -> None:
+    account = FakeEndpoints()
+    with pytest.raises(StripeRejected, match="no endpoint"):
+        set_up(shop, account, URL, "rk_1", check=True)
+    assert (account.endpoints, stored(shop)) == ([], {})
