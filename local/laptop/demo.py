@@ -43,13 +43,14 @@ class LaptopTarget(ScenarioTarget):
     def __init__(self, shop: RunningShop) -> None:
         self.shop, self.clock = shop, LaptopClock(shop)
         self._pool = urllib3.PoolManager()
+        self._staff = shop.api_client("staff")
 
     def api_client(self, user: str) -> ApiClient:
         return self.shop.api_client(user)
 
     def pay_by_card(self, order: dict[str, Any]) -> None:
         """Start the payment at the API, and confirm it at the local provider, which sends a webhook to the shop."""
-        started = self.api_client("staff").post(f"/orders/{order['order_id']}/payment-intents")
+        started = self._staff.post(f"/orders/{order['order_id']}/payment-intents")
         form = {"client_secret": started["client_secret"], "payment_method": "pm_card_visa"}
         url = f"{self.shop.provider_url}/v1/payment_intents/{started['payment_id']}/confirm"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False)

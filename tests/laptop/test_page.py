@@ -146,6 +146,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
         "Order": 1,
         "Payment": 1,
         "Shipment": 1,
+        "StartedPayment": 1,
     }
     assert archived["key"].startswith("orders/day=")
     assert f"/{id}/" in archived["key"]
@@ -369,7 +370,7 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, people: DemoCl
         return [item["image"]["type"]["S"] for item in page["items"]]
 
     whole = types(ask(browser, "A12b", **known))
-    assert sorted(whole) == ["ExpiryMarker", "Invoice", "Order", "Payment", "Shipment"]
+    assert sorted(whole) == ["ExpiryMarker", "Invoice", "Order", "Payment", "Shipment", "StartedPayment"]
     pages = [ask(browser, "A12b", limit=1, **known)]
     while pages[-1]["cursor"]:
         pages.append(ask(browser, "A12b", limit=1, cursor=pages[-1]["cursor"], **known))
