@@ -503,7 +503,7 @@ MUTANTS = (
         patch_attribute(product_alerts, "CAMPAIGN_COOLDOWN_SECONDS", 0),
         1,
         "followers_told_once",
-        first_seed=15,
+        first_seed=6,
     ),
     Mutant(
         "stock now",
