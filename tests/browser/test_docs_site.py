@@ -53,7 +53,7 @@ def test_the_search_answers_a_question_with_one_of_its_first_two_pages(tab: Tab)
     page = tab.page
     page.goto(f"{tab.url}/docs/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Orderstream")
-    field = page.get_by_label("Search", exact=True).first
+    field = page.get_by_role("textbox", name="Search").first
     unanswered = []
     for question, expected in QUESTIONS.items():
         field.fill("")
