@@ -40,7 +40,7 @@ def collection_of(tab: Tab, order_id: str) -> None:
         tab.open("shop")  # another view, so that the address changes
         tab.open(f"table?pk=ORDER%23{order_id}")
         rows(tab.page).first.wait_for()
-        return rows(tab.page).count() == 4
+        return rows(tab.page).count() == 5
 
     assert wait_until("invoice and shipment", is_complete)
 
