@@ -25,21 +25,6 @@ from functions.shop.payment_provider import (
     ProviderRejected,
 )
 
-EVENT_TYPES = (
-    "charge.dispute.closed",
-    "charge.dispute.created",
-    "charge.dispute.funds_withdrawn",
-    "charge.refund.updated",
-    "charge.refunded",
-    "payment_intent.amount_capturable_updated",
-    "payment_intent.canceled",
-    "payment_intent.payment_failed",
-    "payment_intent.succeeded",
-    "refund.created",
-    "refund.failed",
-    "refund.updated",
-)
-"""The event types that the shop's webhook processes: https://docs.stripe.com/api/events/types"""
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
 """HTTP statuses 4xx for which a retry may succeed.

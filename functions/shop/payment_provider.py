@@ -1,4 +1,4 @@
-"""The interface of the payment provider, such as Stripe: payments that a customer starts, and refunds.
+"""The interface of the payment provider: payments that a customer starts, and refunds.
 
 The adapters implement it, so that the rules of the shop know no provider.
 """
@@ -57,6 +57,18 @@ class PaymentProviderUnavailable(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"the payment provider answered {status}" if status else "the payment provider did not answer")
         self.status = status
+
+
+class BadSignature(Exception):
+    """The signature of a webhook is not from the payment provider, or the signature is too old."""
+
+
+class InvalidProviderEvent(Exception):
+    """An event of the provider does not have the expected form. `errors`: a pair for each error, (field, reason)."""
+
+    def __init__(self, *errors: tuple[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {why}" for field, why in errors))
+        self.errors = errors
 
 
 class PaymentProvider(Protocol):

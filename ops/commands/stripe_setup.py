@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from functions.adapters.payment_provider import EVENT_TYPES
+from functions.adapters.stripe_webhook import EVENT_PARSERS
 from ops import targets
 from ops.targets import ShopTarget
 
@@ -45,7 +45,7 @@ class StripeEndpoints:
         """Create an endpoint, or change its event types. Only a new endpoint has its signing secret."""
         form = [
             *((("url", webhook_url),) if existing is None else ()),
-            *(("enabled_events[]", one) for one in EVENT_TYPES),
+            *(("enabled_events[]", one) for one in EVENT_PARSERS),
         ]
         path = ENDPOINTS if existing is None else f"{ENDPOINTS}/{existing['id']}"
         saved: Mapping[str, Any] = self._request("POST", path, urlencode(form))
@@ -69,7 +69,7 @@ def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_
     `check`: change nothing. Then raises StripeRejected if the endpoint is missing, disabled, or lacks an event type.
     """
     found = endpoints.find(webhook_url)
-    missing = sorted(set(EVENT_TYPES) - set(found["enabled_events"])) if found else []
+    missing = sorted(EVENT_PARSERS.keys() - set(found["enabled_events"])) if found else []
     if found and found["status"] != "enabled":
         raise StripeRejected(f"The endpoint {webhook_url} is disabled: enable it in Stripe's dashboard.")
     if check:

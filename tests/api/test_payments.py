@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.http.problems import BadSignature
-from functions.api.http.webhook_signature import verify_signature
+from functions.adapters.stripe_webhook import verify_signature
+from functions.shop.payment_provider import BadSignature
 from proof.support.http_client import (
     ANN,
     JSON,

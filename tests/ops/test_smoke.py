@@ -12,7 +12,7 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from functions.api.http.webhook_signature import verify_signature
+from functions.adapters.stripe_webhook import verify_signature
 from ops import scenarios
 from ops.api_client import ApiResponse, UnexpectedResponse
 from ops.commands import smoke

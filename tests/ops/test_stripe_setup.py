@@ -7,8 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from functions.adapters.payment_provider import EVENT_TYPES
-from functions.api.routes.payments import EVENT_HANDLERS
+from functions.adapters.stripe_webhook import EVENT_PARSERS
 from ops.commands.stripe_setup import StripeEndpoints, StripeRejected, set_up
 
 URL = "https://api.shop.example/payments/events"
@@ -45,15 +44,11 @@ def stored(shop: Mock) -> dict[str, str]:
     return {call.kwargs["SecretId"]: call.kwargs["SecretString"] for call in calls}
 
 
-def test_the_event_types_are_those_that_the_webhook_processes() -> None:
-    assert set(EVENT_TYPES) == set(EVENT_HANDLERS)
-
-
 def test_the_endpoint_is_created_once_and_its_secret_is_stored(shop: Mock) -> None:
     account = FakeEndpoints()
     said = set_up(shop, account, URL, "rk_1", check=False)
     assert set_up(shop, account, URL, "", check=False) == "Nothing was to do."
-    assert [(one["url"], set(one["enabled_events"])) for one in account.endpoints] == [(URL, set(EVENT_TYPES))]
+    assert [(one["url"], set(one["enabled_events"])) for one in account.endpoints] == [(URL, set(EVENT_PARSERS))]
     assert json.loads(stored(shop)["webhook"]) == {"current": "whsec_1", "previous": ""}
     assert stored(shop)["provider"] == "rk_1"
     assert "rk_1" not in said
@@ -66,13 +61,13 @@ def test_an_endpoint_without_all_event_types_is_mended(shop: Mock) -> None:
     with pytest.raises(StripeRejected, match="lacks"):
         set_up(shop, account, URL, "", check=True)
     set_up(shop, account, URL, "", check=False)
-    assert set(account.endpoints[0]["enabled_events"]) == set(EVENT_TYPES)
+    assert set(account.endpoints[0]["enabled_events"]) == set(EVENT_PARSERS)
     assert stored(shop) == {}
 
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_disabled_endpoint_is_reported(shop: Mock, check: bool) -> None:
-    account = FakeEndpoints({"id": "we_1", "url": URL, "status": "disabled", "enabled_events": [*EVENT_TYPES]})
+    account = FakeEndpoints({"id": "we_1", "url": URL, "status": "disabled", "enabled_events": [*EVENT_PARSERS]})
     with pytest.raises(StripeRejected, match="disabled"):
         set_up(shop, account, URL, "", check=check)
 

@@ -24,7 +24,7 @@ from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.model import errors
-from functions.shop.payment_provider import PaymentProviderUnavailable
+from functions.shop.payment_provider import BadSignature, InvalidProviderEvent, PaymentProviderUnavailable
 
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
@@ -55,10 +55,6 @@ class UnsupportedMediaType(Exception):
 
 class Unauthenticated(Exception):
     """The caller's access token is missing, or the token is not valid for this API."""
-
-
-class BadSignature(Exception):
-    """The signature of a webhook is not from the payment provider, or the signature is too old."""
 
 
 class EmailNotVerified(Exception):
@@ -152,6 +148,7 @@ _UNREACHABLE = ProblemType(
 # fmt: off
 PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     MalformedRequest:               _malformed_type(lambda e: e.errors),
+    InvalidProviderEvent:           _malformed_type(lambda e: e.errors),
     RequestValidationError:  _malformed_type(_validation_errors),
     errors.InvalidInput:          _malformed_type(lambda e: [(e.field, e.why)]),
     InvalidKeyValue:                  _malformed_type(lambda e: [(e.name, "must not be empty, too long, or contain '#' or unprintable characters")]),

@@ -7,6 +7,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field
 
+from functions.adapters.stripe_webhook import REFUND_ID
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import (
     ID_CHARACTERS,
@@ -24,7 +25,7 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import Amount
 from functions.api.routes.order_responses import RefundAnswer
-from functions.api.routes.payments import REFUND_ID, ProviderId
+from functions.api.routes.payments import ProviderId
 from functions.model.entities import RefundCause
 from functions.model.errors import NotAllowed, TooMuch, WrongState
 from functions.shop import refund_processing, refunds
@@ -32,7 +33,7 @@ from functions.shop.lists import ListRequest
 
 router = Router()
 
-RefundId = Annotated[str, text_matching(REFUND_ID, f"must be 1 to 255 colons, {ID_CHARACTERS}")]
+RefundId = Annotated[str, text_matching(f"^{REFUND_ID}$", f"must be 1 to 255 colons, {ID_CHARACTERS}")]
 RefundDestination = Annotated[
     refunds.RefundDestination, Field(description="To the original payment method, or to the customer's store credit.")
 ]
