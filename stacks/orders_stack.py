@@ -133,7 +133,7 @@ class OrdersStack(Stack):
             ArchiveBucket=self.archive_bucket.name,
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
-            ProviderSecret=self.secrets.provider_arn,
+            **({"ProviderSecret": self.secrets.provider_arn} if stage.provider_url else {}),
             **{f"{resource_prefix(function.lambda_name)}Function": function.name for function in functions},
             **self.runbook_resources.outputs,
         )

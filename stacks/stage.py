@@ -146,8 +146,9 @@ class Stage:
 
     shop_name: str = setting("Orderstream", Rule(_check_shop_name), group="The shop")
     """The name of the shop in mails and on invoices."""
-    provider_url: str = setting("https://api.stripe.com", r"https?://[\w.-]+(:\d+)?", BASE_URL_HINT)
-    """The base URL of the payment provider's API, which must be compatible with Stripe."""
+    provider_url: str = setting("https://api.stripe.com", r"(https?://[\w.-]+(:\d+)?)?", BASE_URL_HINT)
+    """The base URL of the payment provider's API, which must be compatible with Stripe. Empty means no provider:
+    customers pay with store credit, and staff record bank transfers, invoices and cash."""
     publishable_key: str = setting("", r"(pk_\w+)?", "use the publishable key, which begins with pk_, not a secret key")
     """The publishable key of the payment provider, which browsers use. It is no secret. The API returns it with each
     payment that a customer starts."""
@@ -496,7 +497,7 @@ class Stage:
         for name in ("throw_away", "fail_deploy"):
             if getattr(self, name):
                 yield f"{name} is set, but {self.name} is protected: use a stage that is like dev"
-        if not self.provider_url.startswith("https://"):
+        if self.provider_url.startswith("http:"):
             yield f"provider_url is {self.provider_url!r}: {BASE_URL_HINT}"
         if "*" in self.cors_origins:
             yield f"cors_origins has *: in {self.name}, list the origins that may call the API"

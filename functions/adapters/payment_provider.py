@@ -48,7 +48,8 @@ https://docs.stripe.com/payments/paymentintents/lifecycle
 class HttpPaymentProvider:
     """HTTP client for payments and refunds at the payment provider.
 
-    `url`: the URL of the provider's API without a trailing slash. `key`: the secret API key of the shop's account.
+    `url`: the URL of the provider's API without a trailing slash, or "" if the shop has no provider, which rejects all
+    requests. `key`: the secret API key of the shop's account.
     `pool`: sends the requests, by default a new connection pool.
     """
 
@@ -113,6 +114,8 @@ class HttpPaymentProvider:
     def _request(
         self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Any:
+        if not self._url:
+            raise ProviderRejected("no_payment_provider")
         try:
             answer = self._pool.request(
                 method, self._url + path, body=body, headers={**self._headers, **(headers or {})}

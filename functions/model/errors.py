@@ -188,7 +188,7 @@ class PaymentNotPossible(CommandRejected):
     """The payment provider does not take this payment. `code`: the provider's error code, such as amount_too_small."""
 
     def __init__(self, code: str) -> None:
-        super().__init__(f"the payment provider does not take a payment of this amount and currency: {code}")
+        super().__init__(f"the payment provider does not take this payment: {code}")
         self.code = code
 
 

@@ -374,6 +374,19 @@ def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     yield CheckResult("drift", says, action, [command])
 
 
+def check_payments(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Report the secrets of the payment provider that still have the random value of the first deploy."""
+    names = ["ProviderSecret", "WebhookSecret"] if "ProviderSecret" in target.outputs else []
+    versions = target.client("secretsmanager").list_secret_version_ids
+    unset = [name for name in names if len(versions(SecretId=target.outputs[name])["Versions"]) < 2]
+    if unset:
+        commands = [target.ops_command("stripe-setup")]
+        yield CheckResult("payments", f"never stored: {', '.join(unset)}", "Follow docs/stripe.md:", commands)
+    else:
+        said = "the provider's secrets are stored" if names else "the shop has no payment provider"
+        yield CheckResult("payments", said)
+
+
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Report the indexes that were not read in the last 14 days.
 
@@ -411,6 +424,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
     check_queues,
     check_sampled_items,
     check_drift,
+    check_payments,
     check_indexes,
 )
 

@@ -279,6 +279,20 @@ def check_alarms(stage: Preflight) -> Iterator[Finding]:
             yield Finding("alarms", f"{address} is not confirmed", needed, CHANGE, "confirm the mail from AWS")
 
 
+def check_publishable_key(stage: Preflight) -> Iterator[Finding]:
+    """Check that customers of a stage with a payment provider can pay, and with real money if it is protected."""
+    variables = [one["Environment"]["Variables"] for one in stage.properties("AWS::Lambda::Function")]
+    (payments,) = [one for one in variables if "PUBLISHABLE_KEY" in one]
+    key = payments["PUBLISHABLE_KEY"]
+    if not payments["PROVIDER_URL"]:
+        yield Finding("payments", "no provider: store credit and offline payments", "")
+    elif not stage.is_protected or key.startswith("pk_live_"):
+        yield Finding("payments", f"{key[:8]}…" if key else "no publishable_key", "")
+    else:
+        found = "a publishable_key of test mode" if key else "no publishable_key"
+        yield Finding("payments", found, "pk_live_…", CHANGE, "set publishable_key: see docs/stripe.md")
+
+
 # mails ----------------------------------------------------------------------------------------------------------------
 def check_ses_account(stage: Preflight) -> Iterator[Finding]:
     """Check that SES sends to every address, and that its rate and its daily quota are enough for the orders."""
@@ -479,6 +493,7 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("stack", check_stack),
     ("names", check_names),
     ("alarms", check_alarms),
+    ("payments", check_publishable_key),
     ("SES", check_ses_account),
     ("sender", check_sender),
     ("Lambda concurrency", check_lambda_concurrency),

@@ -115,6 +115,8 @@ def run(args: argparse.Namespace) -> None:
     if not key:
         sys.exit("Set STRIPE_API_KEY to a key that may write webhook endpoints.")
     shop = targets.resolve_target(args)
+    if "ProviderSecret" not in shop.outputs:
+        sys.exit("The shop has no payment provider: set provider_url to https://api.stripe.com, and deploy.")
     api_url = shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"])
     endpoints = StripeEndpoints(args.stripe_url, key)
     try:

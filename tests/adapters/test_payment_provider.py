@@ -21,6 +21,12 @@ def bank(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
         yield listening
 
 
+def test_without_a_provider_each_request_is_rejected_for_good() -> None:
+    with pytest.raises(ProviderRejected) as rejection:
+        HttpPaymentProvider("", "").start_payment(key="k", order_id="o1", amount=500, currency="EUR")
+    assert rejection.value.code == "no_payment_provider"
+
+
 def ask(bank: FakeStripe) -> ProviderRefundState:
     return HttpPaymentProvider(bank.url, "sk_1").refund(key="pi_1-1-1", payment_id="pi_1", amount=500, metadata=OURS)
 

@@ -94,6 +94,7 @@ CHECKS = {
     **dict.fromkeys(("queue", "queues", "dead letters"), health.check_queues),
     **dict.fromkeys(("items", "ttl", "ttl lag"), health.check_sampled_items),
     "drift": health.check_drift,
+    "payments": health.check_payments,
     "indexes": health.check_indexes,
 }
 
@@ -231,6 +232,21 @@ def test_of_a_large_table_only_a_sample_is_read(where: ShopTarget, monkeypatch: 
     monkeypatch.setattr(sweep, "PAGE_SIZE", 4)
     monkeypatch.setattr(health, "SAMPLE_ITEMS", 6)
     assert len(health.sample_items(where.table)) == 6
+
+
+def test_secrets_that_nobody_stored_are_reported(where: ShopTarget) -> None:
+    (line,) = lines(where, "payments")
+    assert (line.status, line.action) == ("the shop has no payment provider", "")
+    secrets = clients.client("secretsmanager")
+    names = ("ProviderSecret", "WebhookSecret")
+    arns = {name: str(secrets.create_secret(Name=name, SecretString="random")["ARN"]) for name in names}
+    shop = replace(where, outputs={**where.outputs, **arns})
+    secrets.put_secret_value(SecretId="ProviderSecret", SecretString="rk_1")
+    (line,) = lines(shop, "payments")
+    assert (line.status, bool(line.action)) == ("never stored: WebhookSecret", True)
+    secrets.put_secret_value(SecretId="WebhookSecret", SecretString="{}")
+    (line,) = lines(shop, "payments")
+    assert (line.status, line.action) == ("the provider's secrets are stored", "")
 
 
 def test_drift_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ ABSENT = ("ValidationError", f"Stack with id {STACK} does not exist")
 @pytest.fixture(scope="module")
 def prod() -> SynthesizedTemplate:
     settings = {"stage": "prod", "alarm_address": ON_CALL, "sender": SENDER, "sign_in_prefix": "mug-shop"}
+    settings["publishable_key"] = "pk_live_1"
     return synthesize(STACK, **settings)
 
 
@@ -261,6 +262,25 @@ def test_alarms_of_a_protected_stage_need_a_confirmed_address(
 
 
 # mails ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("key", "url", "verdict"),
+    [
+        ("pk_live_1", "https://api.stripe.com", OK),
+        ("pk_test_1", "https://api.stripe.com", CHANGE),
+        ("", "https://api.stripe.com", CHANGE),
+        ("", "", OK),
+    ],
+)
+def test_customers_of_a_protected_stage_pay_with_real_money(
+    account: Account, prod: SynthesizedTemplate, key: str, url: str, verdict: str
+) -> None:
+    variables = {"PUBLISHABLE_KEY": key, "PROVIDER_URL": url}
+    starter = {"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": variables}}}
+    table = {"Type": "AWS::DynamoDB::GlobalTable", "UpdateReplacePolicy": "Retain"}
+    stage = Preflight(STACK, {"Resources": {"Starter": starter, "Table": table}}, 1, str)
+    assert [one.verdict for one in preflight.check_publishable_key(stage)] == [verdict]
+
+
 def test_the_sandbox_its_rate_and_its_daily_quota_are_asked_for(account: Account, prod: SynthesizedTemplate) -> None:
     account.answers["GetAccount"] = {
         "ProductionAccessEnabled": False,

@@ -185,6 +185,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
         ({"cors_origins": "https://a.example/page"}, "cors_origins has 'https://a.example/page': use an origin"),
         ({"provider_url": "api.stripe.com"}, "provider_url is 'api.stripe.com': use a URL without a path, such as"),
+        ({"provider_url": "paypal"}, "provider_url is 'paypal': use a URL without a path, such as"),
         ({"provider_url": "https://a.example/"}, "provider_url is 'https://a.example/': use a URL without a path"),
         ({"stage": "prod", "provider_url": "http://a.example"}, "provider_url is 'http://a.example': use a URL"),
         ({"operators": "ann"}, "operators has 'ann': it must be the ARN of a role or a user, such as"),
