@@ -198,7 +198,8 @@ def _start_parts(
         ),
     )
     exit_stack.callback(aws.stop)
-    addresses = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PAGE_URL": f"http://127.0.0.1:{page_port}/"}
+    provider_url = settings.get("provider_url") or f"http://127.0.0.1:{provider_port}"
+    addresses = {"PROVIDER_URL": provider_url, "PAGE_URL": f"http://127.0.0.1:{page_port}/"}
     variables = {**addresses, "PUBLIC_URL": aws.public_url}
     stack = run_step(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)

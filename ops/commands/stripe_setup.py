@@ -1,7 +1,8 @@
 """The `stripe-setup` command: create or check the webhook endpoint of the shop at Stripe, and store both secrets.
 
 It needs an API key of Stripe that may write webhook endpoints, in the environment variable STRIPE_API_KEY. The key that
-the shop then uses, which may only write payments and refunds, is read from SHOP_API_KEY. Neither key is printed.
+the shop then uses, which may only write payments and refunds, is read from SHOP_API_KEY. Neither key is printed. If
+Stripe's CLI forwards the events, no endpoint is needed: the CLI's signing secret is read from STRIPE_WEBHOOK_SECRET.
 
 https://docs.stripe.com/api/webhook_endpoints
 """
@@ -81,19 +82,26 @@ def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_
     done = []
     if found is None:
         made = endpoints.save(webhook_url, None)
-        _store(shop, "WebhookSecret", json.dumps({"current": made["secret"], "previous": ""}))
-        done.append("Created the endpoint, and stored its signing secret.")
+        done.append("Created the endpoint.")
+        done.append(store_secrets(shop, made["secret"], shop_key))
     elif missing:
         endpoints.save(webhook_url, found)
         done.append(f"Added {', '.join(missing)} to the endpoint.")
-    if shop_key:
-        _store(shop, "ProviderSecret", shop_key)
-        done.append("Stored the API key of the shop.")
+    if found and shop_key:
+        done.append(store_secrets(shop, "", shop_key))
     return " ".join(done) or "Nothing was to do."
 
 
-def _store(shop: ShopTarget, output: str, value: str) -> None:
-    shop.client("secretsmanager").put_secret_value(SecretId=shop.outputs[output], SecretString=value)
+def store_secrets(shop: ShopTarget, signing_secret: str, shop_key: str) -> str:
+    """Store the secrets that are not empty, and return a sentence about it."""
+    values = {
+        "WebhookSecret": json.dumps({"current": signing_secret, "previous": ""}) if signing_secret else "",
+        "ProviderSecret": shop_key,
+    }
+    stored = [output for output, value in values.items() if value]
+    for output in stored:
+        shop.client("secretsmanager").put_secret_value(SecretId=shop.outputs[output], SecretString=values[output])
+    return f"Stored {' and '.join(stored)}."
 
 
 def command(commands: targets.Subparsers) -> None:
@@ -102,7 +110,8 @@ def command(commands: targets.Subparsers) -> None:
         parents=[targets.target_options(needs_stack=True)],
         help="create or check the webhook endpoint at Stripe, and store its secret",
         description="Reads a key that may write webhook endpoints from STRIPE_API_KEY, and the key of the shop from "
-        "SHOP_API_KEY. Safe to repeat.",
+        "SHOP_API_KEY. With STRIPE_WEBHOOK_SECRET, the signing secret of `stripe listen`, it only stores secrets. Safe "
+        "to repeat.",
     )
     parser.add_argument("--check", action="store_true", help="only check the endpoint")
     parser.add_argument("--stripe-url", default="https://api.stripe.com", help="the address of Stripe's API")
@@ -111,17 +120,19 @@ def command(commands: targets.Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Set up or check the endpoint. Exits with one sentence if that is not possible."""
-    key = os.environ.get("STRIPE_API_KEY", "")
-    if not key:
+    key, forwarding = (os.environ.get(name, "") for name in ("STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET"))
+    if not key and not forwarding:
         sys.exit("Set STRIPE_API_KEY to a key that may write webhook endpoints.")
     shop = targets.resolve_target(args)
     if "ProviderSecret" not in shop.outputs:
         sys.exit("The shop has no payment provider: set provider_url to https://api.stripe.com, and deploy.")
+    shop_key = os.environ.get("SHOP_API_KEY", "")
+    if forwarding:
+        print(store_secrets(shop, forwarding, shop_key))
+        return
     api_url = shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"])
     endpoints = StripeEndpoints(args.stripe_url, key)
     try:
-        print(
-            set_up(shop, endpoints, f"{api_url}/payments/events", os.environ.get("SHOP_API_KEY", ""), check=args.check)
-        )
+        print(set_up(shop, endpoints, f"{api_url}/payments/events", shop_key, check=args.check))
     except StripeRejected as error:
         sys.exit(str(error))

@@ -98,6 +98,11 @@ class Month:
             for name in self.functions
         }
 
+    @property
+    def requests(self) -> float:
+        """The number of requests to the API in the month."""
+        return self.calls["api"] + self.calls["payment_starter"]
+
     @cached_property
     def stored(self) -> tuple[float, float]:
         """The gigabytes in the table and in its indexes, in a shop that archives as many orders as it gets each day."""
@@ -204,9 +209,9 @@ def bus_archive_lines(month: Month, archives: Resources) -> Lines:
 
 
 def api_lines(month: Month, _: Resources) -> Lines:
-    yield BillLine("API Gateway", "requests", month.calls["api"], month.price("api_request_million") / MILLION)
+    yield BillLine("API Gateway", "requests", month.requests, month.price("api_request_million") / MILLION)
     if "AWS::CloudFront::Distribution" not in month.resources:
-        sent = month.calls["api"] * usage.ANSWER_BYTES / GIGABYTE
+        sent = month.requests * usage.ANSWER_BYTES / GIGABYTE
         yield BillLine("API Gateway", "GB sent to clients", sent, month.price("transfer_gigabyte"))
 
 
@@ -249,7 +254,7 @@ def key_lines(month: Month, keys: Resources) -> Lines:
 
 
 def front_lines(month: Month, _: Resources) -> Lines:
-    requests = month.calls["api"]
+    requests = month.requests
     yield BillLine("CloudFront", "requests", requests, month.price("front_request_ten_thousand") / 10_000)
     sent = requests * usage.ANSWER_BYTES / GIGABYTE
     yield BillLine("CloudFront", "GB sent to clients", sent, month.price("front_gigabyte"))
@@ -259,7 +264,7 @@ def firewall_lines(month: Month, firewalls: Resources) -> Lines:
     rules = sum(len(one["Rules"]) for one in firewalls.values())
     yield BillLine("WAF", "web ACLs", len(firewalls), month.price("firewall_month"))
     yield BillLine("WAF", "rules", rules, month.price("firewall_rule_month"))
-    yield BillLine("WAF", "requests", month.calls["api"], month.price("firewall_request_million") / MILLION)
+    yield BillLine("WAF", "requests", month.requests, month.price("firewall_request_million") / MILLION)
 
 
 def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from functions.adapters.stripe_webhook import EVENT_PARSERS
+from ops.commands import stripe_setup
 from ops.commands.stripe_setup import StripeEndpoints, StripeRejected, set_up
 
 URL = "https://api.shop.example/payments/events"
@@ -77,3 +78,17 @@ def test_a_check_without_an_endpoint_changes_nothing(shop: Mock) -> None:
     with pytest.raises(StripeRejected, match="no endpoint"):
         set_up(shop, account, URL, "rk_1", check=True)
     assert (account.endpoints, stored(shop)) == ([], {})
+
+
+def test_the_signing_secret_of_stripes_cli_is_stored_without_an_endpoint(
+    shop: Mock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STRIPE_WEBHOOK_SECRET", "whsec_cli")
+    monkeypatch.delenv("STRIPE_API_KEY", raising=False)
+    monkeypatch.delenv("SHOP_API_KEY", raising=False)
+    monkeypatch.setattr("ops.targets.resolve_target", lambda args: shop)
+    stripe_setup.run(Mock(check=False))
+    assert {name: json.loads(value) for name, value in stored(shop).items()} == {
+        "webhook": {"current": "whsec_cli", "previous": ""}
+    }
+    assert capsys.readouterr().out == "Stored WebhookSecret.\n"
