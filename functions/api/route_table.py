@@ -61,6 +61,7 @@ ROUTES = (
     ("POST", "/orders/{order_id}/offline-payments", "offline_payments"),
     ("POST", "/orders/{order_id}/payments/{payment_id}/reverse", "offline_payments"),
     ("POST", "/orders", "orders"),
+    ("POST", "/orders/quote", "orders"),
     ("GET", "/orders", "orders"),
     ("GET", "/customers/{customer_id}/orders", "orders"),
     ("GET", "/orders/{order_id}", "orders"),

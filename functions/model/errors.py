@@ -17,6 +17,7 @@ ShopError
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
 │   ├── PriceChanged(changed)             prices changed since the client read them
+│   ├── TotalChanged(total)               the order would cost another total than the client expects
 │   ├── DiscountNotValid(code, why)       the code is unknown, not valid now or for this order, or used up
 │   ├── InsufficientFunds(balance)        the credit account does not have enough money for the payment or transfer
 │   ├── SelfTransfer                      a transfer from an account to itself
@@ -141,6 +142,14 @@ class PriceChanged(CommandRejected):
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))
         self.changed = changed
+
+
+class TotalChanged(CommandRejected):
+    """The order would not cost what the client showed. `total`: what it would cost now, in minor units."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(f"the total is now {total}: show the customer a new quote")
+        self.total = total
 
 
 class DiscountNotValid(CommandRejected):

@@ -1,8 +1,7 @@
-"""Place orders: one transaction writes the order with its prices, reserves its stock and redeems its discount."""
+"""Quote and place orders: one transaction writes the order, reserves its stock and redeems its discount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
@@ -26,6 +25,7 @@ from functions.model.errors import (
     NotRegistered,
     PriceChanged,
     TooManyUnpaidOrders,
+    TotalChanged,
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
@@ -41,6 +41,8 @@ MAX_PRODUCTS = 90
 DynamoDB allows 100 items in a transaction. The transactions that place, cancel or expire an order write at least one
 stock item for each product, and a few other items.
 """
+QUOTE_ID = "quote"
+"""The order id of a quote. The ids of orders are longer."""
 MAX_PLAN_ATTEMPTS = 4
 MAX_PARTS_LEFT = 2
 """How often an order leaves a busy stock part for another part. After that, `Table.write` waits for the busy part."""
@@ -87,11 +89,13 @@ def place_order(
     address: Address,
     body: Mapping[str, Any],
     discount_code: str | None = None,
+    expected_total: int | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
-    to detect an idempotency key that is used again with another request. The order's id is derived from the customer
+    to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
+    showed to the customer, or None. The order's id is derived from the customer
     and `key`, and the write requires that no order with this id exists. So a repeated request returns the order of the
     first request. A rejected order stores nothing, so its idempotency key can be used again.
 
@@ -99,15 +103,60 @@ def place_order(
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
     at once.
 
-    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
-    TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
+    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, DiscountNotValid,
+    OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
-    place = partial(_place, shop, caller, order_id, lines, address, fingerprint(body), discount_code)
+
+    def place() -> PlacedOrder:
+        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code)
+        if isinstance(priced, PlacedOrder):
+            return priced
+        if expected_total not in (None, priced.order.total):
+            raise TotalChanged(priced.order.total)
+        if priced.order.total:
+            _check_unpaid_orders(shop, caller.id)
+        try:
+            return PlacedOrder(_write_order(shop, priced), replayed=False)
+        except AlreadyPlaced as rejection:
+            return _replay(rejection.order, fingerprint(body))
+
     return retry_on_conflict(shop, place)  # stock may move to another part during the reads
 
 
-def _place(
+def quote_order(
+    shop: ShopContext,
+    caller: Caller,
+    lines: Mapping[str, RequestedLine],
+    address: Address,
+    discount_code: str | None = None,
+) -> Order:
+    """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
+
+    Raises the same errors as `place_order`, except those about the key, the expected total
+    and unpaid orders.
+    """
+
+    def quote() -> Order:
+        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code)
+        assert isinstance(priced, PricedOrder), "no order has this id"
+        if priced.discount is not None and priced.discount.limit is not None:
+            discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
+        return stock.assign_available_parts(shop, priced.order, priced.products)
+
+    return retry_on_conflict(shop, quote)
+
+
+@dataclass(frozen=True)
+class PricedOrder:
+    """An order that is not written yet, and the items from which its prices come."""
+
+    order: Order
+    products: Mapping[str, Product]
+    discount: Discount | None
+
+
+def _price_order(
     shop: ShopContext,
     caller: Caller,
     order_id: str,
@@ -115,8 +164,11 @@ def _place(
     address: Address,
     body_fingerprint: str,
     discount_code: str | None,
-) -> PlacedOrder:
-    """Read everything that the order needs with one strongly consistent BatchGetItem, and write the order."""
+) -> PricedOrder | PlacedOrder:
+    """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
+
+    Returns a PlacedOrder if an order with this id exists.
+    """
     keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
@@ -135,13 +187,7 @@ def _place(
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
-    else:
-        _check_unpaid_orders(shop, caller.id)
-    try:
-        order = _write_order(shop, stock.assign_first_parts(order, products), products, discount)
-    except AlreadyPlaced as rejection:
-        return _replay(rejection.order, body_fingerprint)
-    return PlacedOrder(order, replayed=False)
+    return PricedOrder(order, products, discount)
 
 
 def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
@@ -159,7 +205,7 @@ def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
         raise TooManyUnpaidOrders(most)
 
 
-def _write_order(shop: ShopContext, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
+def _write_order(shop: ShopContext, priced: PricedOrder) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
@@ -167,6 +213,8 @@ def _write_order(shop: ShopContext, order: Order, products: Mapping[str, Product
     stock is busy, the function tries another part. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises
     WriteConflict if stock was moved between parts during the reads.
     """
+    products, discount = priced.products, priced.discount
+    order = stock.assign_first_parts(priced.order, products)
     split = {id for id, product in products.items() if product.parts > 1}
     for attempt in range(MAX_PLAN_ATTEMPTS):
         try:

@@ -574,17 +574,17 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "an order is rejected by outdated items",
-        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        edit_code(placing._price_order, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
         test_outdated_reads.test_an_order_is_rejected_only_after_a_consistent_read,
     ),
     CheckedMutant(
         "a repeated order is answered as it was",
-        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        edit_code(placing._price_order, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
         test_outdated_reads.test_a_repeated_order_is_answered_with_its_current_state,
     ),
     CheckedMutant(
         "pieces are backordered by an outdated product",
-        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        edit_code(placing._price_order, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
         test_outdated_reads.test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago,
     ),
     CheckedMutant(
@@ -1205,10 +1205,10 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "a repeated key counts as another order",
         edit_code(
-            placing._place,
+            placing._price_order,
             (
                 "    for existing in found:\n",
-                "    _check_unpaid_orders(shop, customer_id, consistent=consistent)\n    for existing in found:\n",
+                "    _check_unpaid_orders(shop, caller.id)\n    for existing in found:\n",
             ),
         ),
         test_limits.test_a_customer_with_twenty_unpaid_orders_cannot_place_another_one,

@@ -37,6 +37,16 @@ def archived(api: ApiHarness, order_id: str = "old") -> None:
     api.shop.table.write(put_if_absent(ARCHIVED_ORDER, stub))
 
 
+def test_a_quote_shows_the_total_that_the_order_then_has(api: ApiHarness) -> None:
+    basket = order_body(mug=2)
+    quote = api.call("POST", "/orders/quote", ANN, basket)
+    assert (quote.status, quote.body["goods"], quote.body["total"], quote.body["discount"]) == (200, 2500, 2500, None)
+    assert [(one["product_id"], one["backordered"]) for one in quote.body["lines"]] == [("mug", 0)]
+    refused = api.call("POST", "/orders", ANN, {**basket, "expected_total": 2499}, key="k")
+    assert (refused.problem_type, refused.body["total"]) == ("total-changed", 2500)
+    assert api.call("POST", "/orders", ANN, {**basket, "expected_total": 2500}, key="k").status == 201
+
+
 def test_an_order_of_a_newer_schema_cannot_be_read_or_changed(api: ApiHarness) -> None:
     """During a rollback or a deploy, older code must not remove new attributes of an order."""
     order_id = placed(api)

@@ -9,12 +9,14 @@ from functions.dynamodb.errors import TableBusy
 from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (
+    DiscountNotValid,
     IdempotencyKeyReused,
     InvalidInput,
     MixedCurrencies,
     NotRegistered,
     OutOfStock,
     PriceChanged,
+    TotalChanged,
     UnknownProducts,
 )
 from functions.shop import cancellation, discounts, orders, placing, products
@@ -109,6 +111,29 @@ def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: ShopConte
     create_stocked_product(shop, "jug", 5, currency="USD")
     free = place(paying, "k2", jug=1)
     assert (free.total, free.shipping) == (1250, 0)
+
+
+@pytest.mark.parametrize("code", [None, "spring"])
+def test_a_quote_is_what_placing_charges_and_writes_nothing(shop: ShopContext, wire: WireTap, code: str | None) -> None:
+    paying = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
+    discounts.create_discount(paying, STAFF, "spring", 15, limit=1)
+    products.update_product(shop, STAFF, "mug", None, None, backorder=True)
+    wanted = {"mug": RequestedLine(12), "pot": RequestedLine(1)}
+    wire.requests.clear()
+    quote = placing.quote_order(paying, ANN, wanted, HOME_ADDRESS, code)
+    assert set(wire.operations) <= {"BatchGetItem", "Query"}
+    assert quote.lines["mug"].backordered == 2
+    with pytest.raises(TotalChanged) as rejection:
+        place_order(paying, ANN, "k", wanted, HOME_ADDRESS, {}, code, quote.total + 1)
+    assert rejection.value.total == quote.total
+    placed = place_order(paying, ANN, "k", wanted, HOME_ADDRESS, {}, code, quote.total).order
+    assert isinstance(placed, Order)
+    told = [(it.lines, it.shipping, it.tax_rate, it.total, it.currency, it.status) for it in (quote, placed)]
+    assert told[0] == told[1]
+    assert [it.discount and it.discount.amount for it in (quote, placed)] == [code and 2437] * 2
+    if code:
+        with pytest.raises(DiscountNotValid, match="limit"):
+            placing.quote_order(paying, ANN, wanted, HOME_ADDRESS, code)
 
 
 def test_one_order_is_in_one_currency(shop: ShopContext) -> None:

@@ -1,4 +1,4 @@
-"""Orders: place an order, show and list orders, change the delivery address, and cancel."""
+"""Orders: quote and place an order, show and list orders, change the delivery address, and cancel."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,14 +26,16 @@ from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import (
+    DiscountedAnswer,
     OrderAnswer,
     OrderInList,
     OrderLineAnswer,
+    TaxAnswer,
     WholeOrder,
     order_line_answers,
 )
 from functions.model import entities as e
-from functions.model import metrics
+from functions.model import metrics, pricing
 from functions.model.errors import (
     Discontinued,
     DiscountNotValid,
@@ -44,6 +46,7 @@ from functions.model.errors import (
     OutOfStock,
     PriceChanged,
     TooManyUnpaidOrders,
+    TotalChanged,
     UnknownProducts,
     WrongState,
 )
@@ -95,8 +98,8 @@ class DeliveryAddress(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
 
 
-class NewOrder(RequestModel):
-    """The products to order and the delivery address. If `discount_code` cannot be applied, the order is rejected."""
+class Basket(RequestModel):
+    """The products to order and the delivery address. If `discount_code` cannot be applied, the request is rejected."""
 
     lines: Annotated[
         list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
@@ -115,6 +118,31 @@ class NewOrder(RequestModel):
     )
 
 
+class NewOrder(Basket):
+    """The products to order and the delivery address.
+
+    `expected_total`: the total of a quote. The order is rejected if its total would differ.
+    """
+
+    expected_total: Price | None = None
+
+
+class QuoteAnswer(ResponseModel):
+    """What an order would cost now. Nothing is reserved. All amounts are in minor units (cents).
+
+    `goods`: the price of the goods before the discount. `total`: `goods` minus the discount, plus `shipping`. It
+    includes `tax`.
+    """
+
+    currency: str
+    lines: Sequence[OrderLineAnswer]
+    goods: int
+    discount: DiscountedAnswer | None
+    shipping: int
+    tax: TaxAnswer
+    total: int
+
+
 class PlacerAnswer(ResponseModel):
     """The customer who placed an order."""
 
@@ -131,6 +159,7 @@ class PlacerAnswer(ResponseModel):
         Discontinued,
         MixedCurrencies,
         PriceChanged,
+        TotalChanged,
         DiscountNotValid,
         OutOfStock,
         TooManyUnpaidOrders,
@@ -144,15 +173,45 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     then 200 with the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the
     caller, even if the caller is staff.
     """
-    lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
-    address = e.Address(**new.address.model_dump())
-    placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
+    lines, address = _wanted(new)
+    placed = placing.place_order(
+        shop(), caller, key, lines, address, request.json_body, new.discount_code, new.expected_total
+    )
     log_order_id(request, placed.order.order_id)
     observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
     headers = {"Location": f"/orders/{placed.order.order_id}"}
     if placed.replayed:
         headers["Idempotent-Replayed"] = "true"
     return Response(200 if placed.replayed else 201, "application/json", OrderAnswer.of(placed.order), headers=headers)
+
+
+@router.post(
+    "/orders/quote",
+    openapi_extensions=problem_responses(
+        NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
+    ),
+)
+def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
+    """Show what an order would cost, and what is backordered. Writes nothing and reserves nothing.
+
+    To be sure that the customer pays this total, send it as `expected_total` when you place the order.
+    """
+    lines, address = _wanted(basket)
+    order = placing.quote_order(shop(), caller, lines, address, basket.discount_code)
+    return QuoteAnswer(
+        currency=order.currency,
+        lines=order_line_answers(order.lines),
+        goods=pricing.goods_total(order.lines),
+        discount=DiscountedAnswer.of(order.discount) if order.discount else None,
+        shipping=order.shipping,
+        tax=TaxAnswer.of(pricing.included_tax(order.total, order.tax_rate)),
+        total=order.total,
+    )
+
+
+def _wanted(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address]:
+    lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in basket.lines}
+    return lines, e.Address(**basket.address.model_dump())
 
 
 @router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
