@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.codec import Image
@@ -24,7 +25,7 @@ from local.laptop import demo
 from local.laptop.aws_process import MAIL_FAULTS, REFUSED_MAILS
 from local.laptop.http_server import InvalidField
 from local.laptop.journal import Journal
-from local.laptop.payment_provider import MAX_DELAY_SECONDS, SLOW_FILE, read_delay
+from local.laptop.payment_provider import DELIVERY_FILE, DELIVERY_MODES, MAX_DELAY_SECONDS, SLOW_FILE, read_delay
 from local.laptop.poller import StreamPoller
 from local.laptop.queues import StackQueue, StackQueues
 from local.laptop.shop_client import RunningShop
@@ -69,6 +70,7 @@ class Chaos:
             "kill": self._kill,
             "mails": self._refuse_mails,
             "slow": self._slow_provider,
+            "delivery": self._change_delivery,
         }
         for queue in queues.by_name.values():  # enable all functions: a killed run may have left a function disabled
             self._set_worker_enabled(queue, enabled=True)
@@ -93,10 +95,17 @@ class Chaos:
         return done
 
     def faults(self) -> dict[str, Any]:
-        """Return the faults that only the user ends: {"mail": how SES refuses mails, "provider": seconds of delay}."""
-        with suppress(OSError):
-            return {"mail": self._mail_file.read_text(), "provider": read_delay(self._slow_file)}
-        return {"mail": None, "provider": read_delay(self._slow_file)}
+        """Return the faults that only the user ends.
+
+        `mail`: how SES refuses mails, or None. `provider`: the seconds of delay. `delivery`: how the provider sends its
+        events, a mode of DELIVERY_MODES, or None while it sends them in time.
+        """
+        delivery = _read_text(self._slow_file.with_name(DELIVERY_FILE))
+        return {
+            "mail": _read_text(self._mail_file),
+            "provider": read_delay(self._slow_file),
+            "delivery": None if delivery == DELIVERY_MODES[0] else delivery,
+        }
 
     @property
     def _mail_file(self) -> Path:
@@ -334,6 +343,15 @@ class Chaos:
         self._slow_file.write_text(str(seconds))
         return {"said": f"Each answer of the payment provider now takes {seconds} s.", "node": "provider"}
 
+    def _change_delivery(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Make the payment provider send its events in another mode, until the user ends it or the shop restarts."""
+        mode = str(body.get("mode"))
+        if mode not in DELIVERY_MODES:
+            raise InvalidField("mode", f"must be one of {', '.join(DELIVERY_MODES)}")
+        url = f"{self._running.provider_url}/test/delivery"
+        urllib3.request("POST", url, fields={"mode": mode}, encode_multipart=False)
+        return {"said": f"The payment provider now sends its events {mode.replace('_', ' ')}.", "node": "provider"}
+
     def _kill(self, body: Mapping[str, Any]) -> SwitchResult:
         name = str(body.get("process"))
         if name not in {*PROCESS_LABELS, EVERYTHING}:
@@ -345,6 +363,12 @@ class Chaos:
         self._keeper.kill(name)
         said = f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed. It restarts automatically."
         return {"said": said, "node": "table" if name == "dynamodb" else "api"}
+
+
+def _read_text(file: Path) -> str | None:
+    with suppress(OSError):
+        return file.read_text()
+    return None
 
 
 def poison_image(image: Image) -> Image:

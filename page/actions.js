@@ -1,12 +1,13 @@
 // The commands for an order: buttons that depend on the user's role and the order's state, and their dialogs.
 
 import { get, once, post } from "./api.js";
-import { checkbox, field, form } from "./forms.js";
+import { checkbox, field, form, refundToField } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
 import { payPanel } from "./pay.js";
+import { recordPayment, refundOrder } from "./payments.js";
 import { groupOf, isStaff, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
-import { button, dialog, el, fill, toast } from "./ui.js";
+import { button, dialog, el, fill, finish, toast } from "./ui.js";
 import { labels } from "./labels.js";
 
 const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
@@ -14,33 +15,30 @@ const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];
 const TO_SHIP = ["FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED"];
 const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
+const isShopStaff = (me) => groupOf(me) === "staff";
 
+/** The commands. `inList`: whether the rows of a list offer the command. `when`: returns whether an order allows it. */
 const ACTIONS = [
   { name: "Restore", archived: true, who: isStaff, open: restore, laptop: true },
   { name: "Pay", states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
+  { name: "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false },
   { name: "Ship", states: TO_SHIP, who: isStaff, open: ship },
   { name: "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
   { name: "Return", states: RETURNABLE, who: isStaff, open: giveBack },
   { name: "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
   { name: "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
+  { name: "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
   { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
 /** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
-  const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who }) =>
-    archived === Boolean(order.archived) && (archived || states.includes(order.status)) && who(me));
+  const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who, inList = true, when = () => archived || states.includes(order.status) }) =>
+    archived === Boolean(order.archived) && when(order) && who(me) && (inList || !small));
   const buttons = there.map(({ name, open, kind = "" }) =>
     button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
   return buttons.length && isStaff(me) && !small ? [staffNote(me), ...buttons] : buttons;
-}
-
-/** Closes the dialog, shows the result, and reloads the view. */
-async function finish(box, text, done) {
-  box.close();
-  toast(text);
-  await done();
 }
 
 function pay({ order, done }) {
@@ -127,7 +125,7 @@ function giveBack({ order, me, path, done }) {
 function returnForm(box, lines, { order, me, path, done }) {
   const back = lines.filter((line) => line.delivered > line.returned).map((line) => returnLine(line));
   const shipping = checkbox("Refund the shipping costs too", "refund_shipping");
-  const to = field("Refund to", "to", {}, { options: [["original", "the original payment method"], ["credit", "the customer's store credit"]] });
+  const to = refundToField();
   return form({ class: "stack" }, [el("p", null, "Enter how many pieces of each product were returned."), back.map((one) => one.shown), shipping, to], "Record the return", async () => {
     const wanted = {
       lines: back.map((one) => one.value()).filter((line) => line.quantity > 0),

@@ -4,7 +4,8 @@ import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, number, plural, shortId, stateName } from "./format.js";
-import { isStaff, person, staffMember, staffNote } from "./people.js";
+import { unmatchedPayments } from "./payments.js";
+import { groupOf, isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
 import { seedOffer } from "./seedShop.js";
@@ -34,7 +35,8 @@ export function show(place, { query, signal }) {
   const pages = showPages(list, asked, { me, signal, showCount });
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
-    states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
+    states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)),
+    groupOf(me) === "staff" ? unmatchedPayments({ me, signal }) : "", list);
   scrollToCurrent(states);
   return heading;
 }

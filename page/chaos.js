@@ -10,6 +10,7 @@ const SAMPLE = "stoneware-mug";
 const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d", "90 days"], ["400d", "400 days: closed orders are archived"]];
 const MAIL_FAULTS = [["rate", "mails above a rate of one a second"], ["quota", "all: the daily quota is used up"], ["paused", "all: the account is paused"], ["sandbox", "all: the account is in the sandbox"], ["unknown", "all, for an unknown reason"], ["suppressed", "none, but it sends none either"], ["none", "nothing: it accepts all mails"]];
 const DELAYS = [["3", "3 seconds"], ["12", "12 seconds: longer than the refund Lambda waits"], ["0", "none: it answers at once"]];
+const DELIVERIES = [["late", "late: after 10 seconds"], ["twice", "twice"], ["out_of_order", "out of order: the next event first"], ["in_time", "once, in time"]];
 const LATE = "Also place a sample order, cancel it, and pay it late: it is refunded";
 const EFFECT_MS = 8000;
 
@@ -106,6 +107,14 @@ const SWITCHES = {
       title: "Slow the provider", fields: [seconds], submit: "Set the delay", read: () => ({ seconds: Number(seconds.control.value) }), order: { late: true },
       what: "Each answer of the payment provider waits, for payments and for refunds.",
       watch: "A refund that takes too long is retried with the same idempotency key: the money goes back once.",
+    };
+  },
+  delivery: () => {
+    const mode = field("It sends each event", "mode", {}, { options: DELIVERIES });
+    return {
+      title: "Disturb the webhooks", fields: [mode], submit: "Set the delivery", read: () => ({ mode: mode.control.value }), order: {},
+      what: "The payment provider sends its events late, twice or out of order, as Stripe sometimes does.",
+      watch: "A late event changes the order late. A repeated or outdated event changes nothing. A dispute has several events: open one in an order.",
     };
   },
   advance: () => {

@@ -1,7 +1,7 @@
 // Lists for staff, such as all customers and discount codes. The page of one customer, for staff and for the customer.
 
 import { call, get, once, post } from "./api.js";
-import { asUtc, checkbox, field, form } from "./forms.js";
+import { amountField, asUtc, checkbox, field, form } from "./forms.js";
 import { capital, money, number, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
@@ -204,7 +204,7 @@ const movements = (account, me, signal) => paged({
 });
 
 function issue({ me, base }, done) {
-  const amount = field("Amount in minor units", "amount", { type: "number", min: "1", step: "1", value: "1000", required: true }, { hint: "1000 EUR is €10.00." });
+  const amount = amountField(1000, "EUR");
   const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3", autocapitalize: "characters" });
   return form({ class: "inline", "aria-label": "Issue store credit" }, [amount, currency], "Issue store credit", async () => {
     const body = { amount: Number(amount.control.value), currency: currency.control.value };

@@ -206,12 +206,16 @@ function otherState(node, { processes, faults }, activity) {
   if (node.kind === "bus") return calm(node.settings.map(([name, text]) => `${text} ${name.toLowerCase()}`).join(", "));
   if (node.kind === "schedules") return calm(plural(node.settings.length, "job"));
   if (node.id === "mail") return faults?.mail ? { tone: "waiting", text: faultText(faults.mail) } : calm("accepts mails");
-  if (node.id === "provider") return faults?.provider ? { tone: "waiting", text: `slow: ${faults.provider} s` } : calm("answers");
+  if (node.id === "provider") {
+    const text = [faults?.provider && `slow: ${faults.provider} s`, faults?.delivery && `events ${deliveryText(faults)}`].filter(Boolean).join(", ");
+    return text ? { tone: "waiting", text } : calm("answers");
+  }
   if (node.kind === "reaction" || node.kind === "external") return { tone: "bad", text: "queue does not answer" };
   return calm("objects");
 }
 
 const faultText = (kind) => (kind === "rate" ? "1 mail a second" : kind === "suppressed" ? "sends no mails" : `refuses: ${kind}`);
+const deliveryText = ({ delivery }) => delivery.replaceAll("_", " ");
 const isBehind = (id, behind) => behind.some((text) => text.startsWith(`${id} is `));
 
 /** Returns the state of the whole flow in one sentence. "All caught up" means also that there are no stored failures. */
@@ -244,7 +248,9 @@ function injectedFaults({ readers, queues, faults }) {
     repeats && `${name} gets the next batch or message twice`,
   ]);
   const mail = faults?.mail && `the mail service ${faultText(faults.mail).replace(/^1 mail/, "sends 1 mail")}`;
-  return [...consumers, mail, faults?.provider && `the payment provider waits ${faults.provider} s`].filter(Boolean);
+  const slow = faults?.provider && `the payment provider waits ${faults.provider} s`;
+  const delivery = faults?.delivery && `the payment provider sends its events ${deliveryText(faults)}`;
+  return [...consumers, mail, slow, delivery].filter(Boolean);
 }
 
 // The panel --------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Forms: fields with labels, protection against a second click, and errors beside the fields.
 
+import { money } from "./format.js";
 import { explain, fieldErrors } from "./problems.js";
 import { el } from "./ui.js";
 
@@ -15,6 +16,13 @@ export function field(label, name, attributes = {}, { hint, options } = {}) {
   const help = hint && el("span", { id: described, class: "hint" }, hint);
   return Object.assign(el("div", { class: "field" }, el("label", { for: id }, label), control, help), { control });
 }
+
+/** Returns a field for an amount in minor units, such as cents. `value`: the amount at first. */
+export const amountField = (value, currency, label = "Amount in minor units") =>
+  field(label, "amount", { type: "number", min: "1", step: "1", value, required: true }, { hint: `${value} ${currency} is ${money(value, currency)}.` });
+
+export const refundToField = () =>
+  field("Refund to", "to", {}, { options: [["original", "the original payment method"], ["credit", "the customer's store credit"]] });
 
 export function checkbox(label, name, attributes = {}) {
   return el("label", { class: "check" }, el("input", { type: "checkbox", name, ...attributes }), label);

@@ -22,7 +22,7 @@ export function show(place, { id, query, signal, again }) {
   const me = person();
   const heading = el("h1", null, `Order ${shortId(id)}`);
   const head = el("div", { class: "card order-head" }, loading("Loading the order …"));
-  const panels = sidePanels(encodeURIComponent(id), me, signal);
+  const panels = sidePanels(encodeURIComponent(id), me, signal, () => look());
   const look = oneAtATime(async () => {
     const whole = await lookAt(head, about);
     if (!whole) return;

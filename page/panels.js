@@ -3,7 +3,9 @@
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
 import { bytes, capital, duration, money, moment, number, plural, stateName } from "./format.js";
-import { isHere } from "./settings.js";
+import { isHere, settings } from "./settings.js";
+import { groupOf } from "./people.js";
+import { retryRefund, reversePayment, settleRefund } from "./payments.js";
 import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
 
 const COPY_TONES = { "in sync": "good" };
@@ -13,17 +15,17 @@ const PANELS = [
   { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
   { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
   { title: "Parcels", load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
-  { title: "Payments and refunds", load: ({ whole }) => whole && { payments: whole.payments, refunds: whole.refunds }, draw: moneys },
+  { title: "Payments and refunds", load: ({ whole }) => whole && { status: whole.order.status, payments: whole.payments, refunds: whole.refunds }, draw: moneys },
   { title: "Mails", load: ({ whole }) => whole?.mails, draw: mails, laptop: true },
   { title: "Archive", load: archived, draw: archive, laptop: true },
 ];
 
-/** Returns the panels, and `refresh(whole)`, which redraws each panel whose data changed. */
-export function sidePanels(id, me, signal) {
+/** Returns the panels, and `refresh(whole)`, which redraws each panel whose data changed. `look`: reloads the order. */
+export function sidePanels(id, me, signal, look) {
   const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
   const element = el("aside", { class: "panels", "aria-label": "Details of the order" },
     made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
-  const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, whole })));
+  const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, look, whole })));
   return { element, refresh };
 }
 
@@ -107,17 +109,37 @@ function parcels(there, { whole }) {
 }
 
 // Payments and refunds -------------------------------------------------------------------------------------------------
-function moneys(there, { whole }) {
+function moneys(there, { me, whole, look }) {
   if (archivedWith(whole)) return none("The payments and refunds are in the archive with the order.");
   if (!there?.payments.length) return none("No payment was made yet.");
-  const payment = (one) => el("li", null,
-    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `${stateName(one.method)}, ${money(one.amount, one.currency)}`)),
-    one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
-  const refund = (one) => el("li", null,
-    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `Refund, ${money(one.amount, one.currency)}, reason: ${one.why.toLowerCase().replaceAll("_", " ")}`)),
-    one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
+  const isShopStaff = groupOf(me) === "staff";
+  const about = { order: whole.order, me, done: look };
+  const said = (one, text, ...hints) => [
+    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, text)),
+    [...hints, one.note && `Note: ${one.note}`, one.reason && `Reason: ${words(one.reason)}`].filter(Boolean).map((hint) => el("p", { class: "hint" }, hint))];
+  const command = (text, run, amount) => button(text, run, { kind: "small", "aria-label": `${text}: ${amount}` });
+  const payment = (one) => {
+    const amount = money(one.amount, one.currency);
+    return el("li", null,
+      said(one, `${stateName(one.method)}, ${amount}`,
+        one.reference && `Received on ${one.received_on}, reference: ${one.reference}`,
+        one.refunded > 0 && `Refunded: ${money(one.refunded, one.currency)}`,
+        ...Object.values(one.disputes ?? {}).map((dispute) => `Dispute, ${money(dispute.amount, one.currency)}: ${dispute.status.toLowerCase()}${dispute.reason ? `, ${words(dispute.reason)}` : ""}`)),
+      el("div", { class: "row tight" },
+        isShopStaff && one.received_on && one.status === "CAPTURED" && there.status === "PENDING" && command("Reverse", () => reversePayment(about, one), amount),
+        settings.laptop && one.method === "CARD" && one.status !== "FAILED" && command("At the provider", async () => (await import("./provider.js")).openAtProvider(one), amount)));
+  };
+  const refund = (one) => {
+    const amount = money(one.amount, one.currency);
+    return el("li", null,
+      said(one, `Refund, ${amount}, reason: ${words(one.why.toLowerCase())}`, one.cause && `Cause: ${words(one.cause.toLowerCase())}`),
+      isShopStaff && one.status === "FAILED" && el("div", { class: "row tight" },
+        command("Retry", () => retryRefund(about, one), amount), command("Settle", () => settleRefund(about, one), amount)));
+  };
   return el("ul", { class: "plain-list" }, there.payments.map(payment), there.refunds.map(refund));
 }
+
+const words = (name) => name.replaceAll("_", " ");
 
 // Mails ----------------------------------------------------------------------------------------------------------------
 function mails(items, { whole }) {

@@ -4,7 +4,7 @@ import { call, get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
 import { capital, money, number } from "./format.js";
 import { staffNote } from "./people.js";
-import { dialog, el, facts, fill, toast } from "./ui.js";
+import { dialog, el, facts, fill, finish as finishDialog, part } from "./ui.js";
 
 const REASONS = ["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"];
 const MOST = { min: "1", max: "1000000", step: "1", required: true };
@@ -14,11 +14,7 @@ export function openStock({ product, me, done }) {
   const path = `/api/products/${encodeURIComponent(product.product_id)}`;
   dialog(product.name, (box) => {
     const place = el("div", { class: "stack" });
-    const finish = async (text) => {
-      box.close();
-      toast(text);
-      await done();
-    };
+    const finish = (text) => finishDialog(box, text, done);
     fill(place, "the stock", async () => {
       const [now, stock] = await Promise.all([get(path), get(`${path}/stock`)]);
       return [
@@ -30,8 +26,6 @@ export function openStock({ product, me, done }) {
     return place;
   });
 }
-
-const part = (title, made) => el("section", { class: "stack", "aria-label": title }, el("h3", null, title), made);
 
 function receive({ path, me, finish }) {
   const quantity = field("Received pieces", "quantity", { type: "number", value: "10", ...MOST });

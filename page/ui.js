@@ -134,6 +134,15 @@ export function toast(text, tone = "good") {
   setTimeout(() => shown.remove(), tone === "bad" ? 9000 : 5000);
 }
 
+/** Closes the dialog, shows the result, and reloads the view. */
+export async function finish(box, text, done) {
+  box.close();
+  toast(text);
+  await done();
+}
+
+export const part = (title, ...children) => el("section", { class: "stack", "aria-label": title }, el("h3", null, title), children);
+
 let dialogs = 0;
 
 /** Opens a modal dialog, and removes it when the user closes it. The focus then returns to its former place. */

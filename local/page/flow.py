@@ -213,7 +213,7 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
         "about": "Takes payments, makes refunds, and reports both to the API with webhooks.",
         "module": "local/laptop/payment_provider.py",
         "writes": ["webhooks to the API"],
-        "switches": [{"switch": "slow"}],
+        "switches": [{"switch": "slow"}, {"switch": "delivery"}],
     },
     {
         "id": ARCHIVE,

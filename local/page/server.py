@@ -99,6 +99,8 @@ class PageServer:
                 ("GET", "/local/events", self._stream_events),
                 ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
+                ("GET", "/local/provider/{path}", lambda asked: self._play_outside("GET", asked)),
+                ("POST", "/local/provider/{path}", lambda asked: self._play_outside("POST", asked)),
                 ("GET", "/local/orders/{id}/entries", self._get_entries),
                 ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
                 (
@@ -282,6 +284,15 @@ class PageServer:
             return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
         error = intent["last_payment_error"] or {}
         return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": error.get("code")})
+
+    def _play_outside(self, method: str, asked: PageRequest) -> HttpResponse:
+        """Forward a request to a path of the payment provider under /test, such as to open a dispute."""
+        form = {name: str(value) for name, value in (asked.json_body if method == "POST" else {}).items()}
+        url = f"{self._running.provider_url}/test/{urllib.parse.quote(asked.path_parameters['path'])}"
+        answer = self._pool.request(method, url, body=urllib.parse.urlencode(form))
+        if answer.status != HTTPStatus.OK:
+            return problem_response(HTTPStatus.BAD_REQUEST, str(answer.json()["error"]["message"]))
+        return HttpResponse(answer.json())
 
     def _get_entries(self, asked: PageRequest) -> HttpResponse:
         entries = self._journal.entries_after(

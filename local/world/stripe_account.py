@@ -5,6 +5,7 @@ and send its events to the shop. The paths under /v1 are Stripe's. What a bank o
 Stripe is a path under /test:
 
 - `POST /test/payments/{id}/disputes` opens a dispute, perhaps with `amount`, `reason` and `inquiry=true`.
+- `GET /test/payments/{id}/disputes` lists the disputes, each with the actions that are possible now.
 - `POST /test/disputes/{id}/{action}` continues it, with an action of DISPUTE_ACTIONS.
 - `POST /test/payments/{id}/refunds` makes a refund that the shop did not request, perhaps with `amount` and `reason`.
 
@@ -174,6 +175,8 @@ class StripeAccount:
             case "GET", "v1", "refunds":
                 found = self.refunds_of(form.get("payment_intent", ""))[::-1]
                 return {"object": "list", "url": path, "has_more": False, "data": found}
+            case "GET", "test", "payments", payment_id, "disputes":
+                return {"data": [{**one, "actions": _possible_actions(one)} for one in self.disputes_of(payment_id)]}
             case "POST", "test", *names:
                 return self._play_outside(names, form, key)
             case _, "v1", "refunds":
@@ -496,6 +499,10 @@ def _unexpected_state(payment: StripeObject, verb: str, allowed: Sequence[str]) 
         why = f"You cannot {verb} this PaymentIntent because it's missing a payment method"
     why = f"{why}. The status must be one of {', '.join(allowed)}."
     return StripeError(400, why, code="payment_intent_unexpected_state", payment_intent=payment)
+
+
+def _possible_actions(dispute: StripeObject) -> list[str]:
+    return [action for action, (statuses, _) in DISPUTE_ACTIONS.items() if dispute["status"] in statuses]
 
 
 def _declined(payment: StripeObject) -> StripeError:

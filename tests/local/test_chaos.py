@@ -120,13 +120,13 @@ def test_both_processes_are_killed_together(shop: ShopContext) -> None:
 
 
 def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: ShopContext) -> None:
-    assert shop.chaos.faults() == {"mail": None, "provider": 0}
+    assert shop.chaos.faults() == {"mail": None, "provider": 0, "delivery": None}
     shop.chaos.run_switch({"switch": "slow", "seconds": 12})
     shop.chaos.run_switch({"switch": "mails", "refuse": "rate"})
-    assert shop.chaos.faults() == {"mail": "rate", "provider": 12}
+    assert shop.chaos.faults() == {"mail": "rate", "provider": 12, "delivery": None}
     shop.chaos.run_switch({"switch": "slow", "seconds": 0})
     shop.chaos.run_switch({"switch": "mails", "refuse": "none"})
-    assert shop.chaos.faults() == {"mail": None, "provider": 0}
+    assert shop.chaos.faults() == {"mail": None, "provider": 0, "delivery": None}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,7 @@ def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: ShopCo
     [
         ({"switch": "slow", "seconds": 61}, "seconds"),
         ({"switch": "slow", "seconds": True}, "seconds"),
+        ({"switch": "delivery", "mode": "never"}, "mode"),
         ({"switch": "twice", "of": "warehouse"}, "of"),
         ({"switch": "kill", "process": "page"}, "process"),
         ({"switch": "open"}, "switch"),

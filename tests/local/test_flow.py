@@ -99,7 +99,7 @@ def test_every_switch_of_a_node_names_what_it_breaks(drawn: Drawn) -> None:
         for switch in node["switches"]:
             assert {switch.get("of"), switch.get("name")} <= {name, None}
     assert {one["switch"] for node in drawn["nodes"] for one in node["switches"]} == {
-        "fail", "twice", "reader", "poison", "kill", "mails", "slow"
+        "fail", "twice", "reader", "poison", "kill", "mails", "slow", "delivery"
     }  # fmt: skip
 
 

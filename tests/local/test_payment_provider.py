@@ -324,6 +324,7 @@ def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: PaymentPr
         for form in ({}, {"client_secret": "guessed"}):
             assert ask_as("Bearer guessed", method, path, **form).status == 401
     assert ask_as("", "POST", f"{one}/cancel", client_secret=secret).status == 401
+    assert ask_as("", "POST", "/../../test/delivery", mode="in_time").status == 200
     assert ask_as("", "GET", one, client_secret=secret).json() == started
     paying = {"client_secret": secret, "payment_method": "pm_card_visa"}
     assert ask_as("", "POST", f"{one}/confirm", **paying).json()["status"] == "succeeded"
@@ -381,7 +382,9 @@ def test_a_dispute_changes_only_as_a_bank_can_change_it() -> None:
     assert "amount" in ask(account, "POST", disputes, {"amount": 2501})["message"]
     assert ask(account, "POST", disputes, {"reason": "bored"})["param"] == "reason"
     assert ask(account, "POST", disputes)["is_charge_refundable"] is False
+    assert [one["actions"] for one in ask(account, "GET", disputes)["data"]] == [["submit", "win", "lose"]]
     ask(account, "POST", "../test/disputes/dp_1/submit")
+    assert [one["actions"] for one in ask(account, "GET", disputes)["data"]] == [["win", "lose"]]
     assert ask(account, "POST", "refunds", {"payment_intent": "pi_1"})["code"] == "charge_disputed"
     for action in ("submit", "escalate", "close"):
         assert "is under_review" in ask(account, "POST", f"../test/disputes/dp_1/{action}")["message"]

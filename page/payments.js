@@ -1,0 +1,92 @@
+// Payments for staff: the dialogs that record, reverse, refund and assign money, and the list of unmatched payments.
+
+import { once, post } from "./api.js";
+import { amountField, field, form, localMoment, refundToField } from "./forms.js";
+import { money, shortId, stateName } from "./format.js";
+import { paged } from "./lists.js";
+import { button, chip, dialog, el, empty, fill, finish, orderLink, row, timeOf } from "./ui.js";
+
+const METHODS = ["BANK_TRANSFER", "CASH", "INVOICE"];
+const CAUSES = ["DAMAGED", "WRONG_ITEM", "NOT_AS_DESCRIBED", "LATE_DELIVERY", "DUPLICATE_PAYMENT", "OTHER"];
+const HEADS = ["Received", "What", "Order in the payment", { text: "Amount", number: true }, "Reason", "Actions"];
+
+const named = (all) => all.map((one) => [one, stateName(one)]);
+const pathOf = (id, ...rest) => ["/api/orders", ...[id, ...rest].map(encodeURIComponent)].join("/");
+const reasonField = () => field("Reason", "reason", { required: true, maxlength: "200" }, { hint: "The customer can read it. Write no personal data." });
+const explanationFields = () => [
+  field("Cause", "cause", {}, { options: [["", "not given"], ...named(CAUSES)] }),
+  field("Note (optional)", "note", { maxlength: "200" }, { hint: "The mail to the customer shows the cause and the note." })];
+
+/** Opens a dialog whose fields are the body of a command. `body`: its other fields. `said`: returns the text afterwards. */
+function ask(title, fields, submit, path, { me, done, body = {}, said }) {
+  dialog(title, (box) => form({ class: "stack" }, fields, submit, async (made) => {
+    const given = [...new FormData(made)].filter(([, text]) => text).map(([name, text]) => [name, name === "amount" ? Number(text) : text]);
+    const wanted = { ...body, ...Object.fromEntries(given) };
+    const answer = await once(path, wanted, (key) => post(path, wanted, { as: me, key }));
+    await finish(box, said(answer), done);
+  }));
+}
+
+// Payments and refunds of an order -------------------------------------------------------------------------------------
+export function recordPayment({ order: { order_id: id, due, currency }, me, done }) {
+  const fields = [
+    field("Method", "method", {}, { options: named(METHODS) }),
+    amountField(due, currency),
+    field("Reference", "reference", { required: true, maxlength: "200" }, { hint: "Such as the text of the bank transfer, or the number of a receipt." }),
+    field("Received on", "received_on", { type: "date", value: localMoment(new Date()).slice(0, 10), required: true }),
+    field("Note (optional)", "note", { maxlength: "200" }),
+  ];
+  const said = (made) => `The payment is recorded. Still due: ${money(made.due, currency)}.`;
+  ask(`Record a payment of order ${shortId(id)}`, fields, "Record the payment", pathOf(id, "offline-payments"), { me, done, body: { currency }, said });
+}
+
+export function reversePayment({ order: { order_id: id }, me, done }, { payment_id: payment, amount, currency }) {
+  const said = () => "The payment is reversed. Its amount is due again.";
+  ask(`Reverse the payment of ${money(amount, currency)}`, [reasonField()], "Reverse the payment", pathOf(id, "payments", payment, "reverse"), { me, done, said });
+}
+
+export function refundOrder({ order: { order_id: id, paid, refunded, owed, currency }, me, done }) {
+  const fields = [amountField(paid - refunded - owed, currency), refundToField(), explanationFields()];
+  const said = (made) => `The refund of ${money(made.amount, currency)} is requested.`;
+  ask(`Refund order ${shortId(id)}`, fields, "Refund the amount", pathOf(id, "refunds"), { me, done, said });
+}
+
+export function retryRefund({ order: { order_id: id }, me, done }, { refund_id: refund, amount, currency }) {
+  ask(`Retry the refund of ${money(amount, currency)}`, [refundToField()], "Retry the refund", pathOf(id, "refunds", refund, "retry"), { me, done, said: () => "The refund is sent again." });
+}
+
+export function settleRefund({ order: { order_id: id }, me, done }, { refund_id: refund, amount, currency }) {
+  const said = () => "The refund is settled. The shop moves no money.";
+  ask(`Settle the refund of ${money(amount, currency)}`, [el("p", null, "Record how the money was paid back outside the shop."), reasonField()], "Settle the refund", pathOf(id, "refunds", refund, "settle"), { me, done, said });
+}
+
+// Unmatched payments ---------------------------------------------------------------------------------------------------
+/** Returns the list of payments that match no order. It loads when the user opens it, because most visits do not need it. */
+export function unmatchedPayments({ me, signal }) {
+  const place = el("section", { class: "card", "aria-label": "Unmatched payments" });
+  const load = () => fill(place, "unmatched payments", () => paged({
+    path: "payments/unmatched", me, signal, caption: "Unmatched payments, oldest first", heads: HEADS, line: (one) => unmatchedRow(one, me),
+    none: empty("No unmatched payments", "Money that matches no order appears here."),
+  }));
+  return el("details", { class: "unmatched", ontoggle: ({ target }) => target.open && load() }, el("summary", null, "Unmatched payments"), place);
+}
+
+/** Returns the row of a payment. After a command, the row shows the result, because the list still has a payment that is being sent back. */
+function unmatchedRow({ kind, order_id: id, payment_id: payment, status, amount, currency, reason, created_at: at }, me) {
+  const shown = money(amount, currency);
+  const [what, back] = kind === "PAYMENT" ? ["Payment", "Send back"] : [`${stateName(kind)}: ${stateName(status).toLowerCase()}`, "Dismiss"];
+  const path = (command) => pathOf(id, "payments", payment, command);
+  const resolved = (text) => () => {
+    actions.replaceChildren(chip(text, "good"));
+    made.querySelector("a").focus();
+  };
+  const assign = () => ask(`Assign the payment of ${shown}`,
+    [field("Order", "to_order_id", { required: true, autocomplete: "off", spellcheck: "false" }, { hint: "The whole number of an order that is not fully paid." }), reasonField()],
+    "Assign to the order", path("assign"), { me, done: resolved("Assigned"), said: (made) => `The payment is assigned. Still due: ${money(made.due, made.currency)}.` });
+  const sendBack = () => ask(`${back} the ${kind.toLowerCase()} of ${shown}`, explanationFields(), back, path("refund"),
+    { me, done: resolved(kind === "PAYMENT" ? "Being sent back" : "Dismissed"), said: ({ amount: refunded }) => (refunded ? `${money(refunded, currency)} is being sent back.` : "It leaves the list.") });
+  const command = (text, run) => button(text, run, { kind: "small", "aria-label": `${text}: ${shown}` });
+  const actions = el("div", { class: "row tight" }, kind === "PAYMENT" && command("Assign", assign), command(back, sendBack));
+  const made = row(timeOf(at), what, orderLink(id), { number: shown }, reason.replaceAll("_", " "), actions);
+  return made;
+}
