@@ -349,7 +349,7 @@ class Chaos:
         if mode not in DELIVERY_MODES:
             raise InvalidField("mode", f"must be one of {', '.join(DELIVERY_MODES)}")
         url = f"{self._running.provider_url}/test/delivery"
-        urllib3.request("POST", url, fields={"mode": mode}, encode_multipart=False)
+        urllib3.request("POST", url, body=f"mode={mode}")
         return {"said": f"The payment provider now sends its events {mode.replace('_', ' ')}.", "node": "provider"}
 
     def _kill(self, body: Mapping[str, Any]) -> SwitchResult:

@@ -175,27 +175,27 @@ class StripeAccount:
             case "GET", "v1", "refunds":
                 found = self.refunds_of(form.get("payment_intent", ""))[::-1]
                 return {"object": "list", "url": path, "has_more": False, "data": found}
-            case "GET", "test", "payments", payment_id, "disputes":
-                return {"data": [{**one, "actions": _possible_actions(one)} for one in self.disputes_of(payment_id)]}
-            case "POST", "test", *names:
-                return self._play_outside(names, form, key)
+            case _, "test", *names:
+                return self._play_outside((method, *names), form, key)
             case _, "v1", "refunds":
                 raise StripeError(405, "Use POST /v1/refunds or GET /v1/refunds.")
         raise StripeError(404, f"Unrecognized request URL ({method}: {path}). See https://docs.stripe.com/api.")
 
     def _play_outside(self, names: Sequence[str], form: dict[str, str], key: str | None) -> StripeObject:
-        """Do what a bank or a person in the dashboard does. `names`: the path after /test."""
+        """Do what a bank or a person in the dashboard does. `names`: the method, and the path after /test."""
         match names:
-            case "payments", payment_id, "refunds":
+            case "GET", "payments", payment_id, "disputes":
+                return {"data": [{**one, "actions": _possible_actions(one)} for one in self.disputes_of(payment_id)]}
+            case "POST", "payments", payment_id, "refunds":
                 return self.create_refund(_parse_refund({**form, "payment_intent": payment_id}), key)
-            case "payments", payment_id, "disputes":
+            case "POST", "payments", payment_id, "disputes":
                 payment = self._find_payment(payment_id)
                 amount = _parse_amount({"amount": str(payment["amount"]), **form})["amount"]
                 if payment["status"] != "succeeded" or amount > payment["amount"]:
                     raise StripeError(400, "Only the amount of a payment that succeeded can be disputed.")
                 reason = _parse_choice(form, "reason", DISPUTE_REASONS) or "fraudulent"
                 return self.open_dispute(payment_id, amount, {}, reason, inquiry=form.get("inquiry") == "true")
-            case "disputes", dispute_id, action if action in DISPUTE_ACTIONS:
+            case "POST", "disputes", dispute_id, action if action in DISPUTE_ACTIONS:
                 return self.change_dispute(dispute_id, action)
         raise StripeError(404, "Use the paths under /test in the docstring of local/world/stripe_account.py.")
 

@@ -1,0 +1,150 @@
+"""Tests the payments of an order on the page: the switches of the local payment provider, and the forms of staff."""
+
+import re
+from collections.abc import Iterator
+
+import boto3
+import pytest
+import urllib3
+from playwright.sync_api import Page, expect
+
+from functions.adapters.payment_provider import HttpPaymentProvider
+from local.laptop.demo import DemoClients
+from ops.scenarios import wait_until
+from tests.browser.conftest import Tab, problems_at_every_width, running_shop
+from tests.browser.steps import be, paid, panel, placed
+from tests.laptop.conftest import LaptopShop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    """A separate shop, which is empty at first, and whose provider a test disturbs."""
+    with running_shop(tmp_path_factory) as running:
+        yield running
+
+
+def filled(page: Page, submit: str, **fields: str) -> None:
+    """Fill the fields of the open dialog by their names in the API, and submit its form."""
+    made = page.get_by_role("dialog").locator("form").filter(has=page.get_by_role("button", name=submit, exact=True))
+    for name, text in fields.items():
+        control = made.locator(f"[name={name}]")
+        if control.evaluate("(one) => one.localName") == "select":
+            control.select_option(text)
+        else:
+            control.fill(text)
+    made.get_by_role("button", name=submit, exact=True).click()
+
+
+def fact(page: Page, name: str, value: str) -> None:
+    expect(page.locator(".order-head .facts > div").filter(has_text=name)).to_have_text(f"{name}{value}")
+
+
+def unmatched(shop: LaptopShop, amount: int) -> None:
+    """Make a payment whose order does not exist."""
+    form = f"amount={amount}&currency=eur&metadata[order_id]=unknown&confirm=true"
+    assert urllib3.request("POST", f"{shop.shop().provider_url}/v1/payment_intents", body=form).status == 200
+
+
+def test_the_shop_and_the_provider_keep_the_same_money_after_a_lost_dispute(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    tab.open("flow")
+    provider_node = page.locator('[data-node="provider"]')
+    provider_node.click()
+    webhooks = page.get_by_role("form", name="Disturb the webhooks")
+    webhooks.get_by_label("It sends each event").select_option("twice")
+    webhooks.get_by_role("checkbox").uncheck()
+    webhooks.get_by_role("button", name="Set the delivery").click()
+    expect(provider_node).to_contain_text("events twice")
+
+    order_id = paid(tab)
+    be(page, "staff")
+    tab.open(f"orders/{order_id}")
+    page.get_by_role("button", name=re.compile("^Ship order")).click()
+    page.get_by_role("button", name="Ship the parcel").click()
+    expect(page.locator(".order-state")).to_contain_text("Shipped")
+
+    moneys, box = panel(page, "Payments and refunds"), page.get_by_role("dialog")
+    moneys.get_by_role("button", name="At the provider").click()
+    box.get_by_label("Only an inquiry").check()
+    filled(page, "Open the dispute", amount="500")
+    box.get_by_role("button", name="Close inquiry").click()
+    expect(box.get_by_text("Warning closed")).to_be_visible()
+    box.get_by_label("Only an inquiry").uncheck()
+    filled(page, "Open the dispute", amount="900", reason="product_not_received")
+    box.get_by_role("button", name="Submit evidence").click()
+    expect(box.get_by_text("Under review")).to_be_visible()
+    expect(moneys).to_contain_text("Disputed")
+    box.get_by_role("button", name="Lose: dispute of €9.00").click()
+    expect(box.get_by_text("Lost", exact=True)).to_be_visible()
+    expect(moneys).to_contain_text("Dispute, €9.00: lost, product not received")
+    filled(page, "Refund", amount="100")
+    expect(moneys).to_contain_text("Refund, €1.00, reason: external")
+    assert list(problems_at_every_width(page)) == []
+    page.keyboard.press("Escape")
+    fact(page, "Paid", "€23.80")
+    fact(page, "Refunded", "€10.00")
+
+    running = shop.shop()
+    secrets = boto3.client("secretsmanager", **running.aws.client_options)
+    key = secrets.get_secret_value(SecretId=running.stack.outputs["ProviderSecret"])["SecretString"]
+    order = running.api_client("staff").get(f"/orders/{order_id}/whole")
+    [payment] = order["payments"]
+    [refund] = order["refunds"]
+    provider = HttpPaymentProvider(running.provider_url, key)
+    assert [one.status for one in provider.refunds_of(payment["payment_id"])] == ["succeeded"]
+    lost = [one["amount"] for one in payment["disputes"].values() if one["status"] == "LOST"]
+    asked = urllib3.request("GET", f"{running.provider_url}/test/payments/{payment['payment_id']}/disputes").json()
+    moved = sum(move["amount"] for one in asked["data"] for move in one["balance_transactions"])
+    kept = provider.get_payment(payment["payment_id"]).amount + moved - refund["amount"]
+    assert (lost, kept) == ([900], 1380)
+    assert order["order"]["paid"] - order["order"]["refunded"] == kept
+
+
+def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    be(page, "staff")
+    tab.open(f"orders/{order_id}")
+    page.get_by_role("button", name=re.compile("^Record payment")).click()
+    filled(page, "Record the payment", method="CASH", amount="500", reference="receipt 14", note="the rest comes")
+    moneys = panel(page, "Payments and refunds")
+    expect(moneys).to_contain_text("Cash, €5.00")
+    expect(moneys).to_contain_text("reference: receipt 14")
+    fact(page, "Still due", "€18.80")
+    moneys.get_by_role("button", name="Reverse: €5.00").click()
+    filled(page, "Reverse the payment", reason="false money")
+    expect(moneys).to_contain_text("reversed: false money")
+    fact(page, "Still due", "€23.80")
+    page.get_by_role("button", name=re.compile("^Record payment")).click()
+    filled(page, "Record the payment", amount="2000", reference="statement 2, line 3")
+    fact(page, "Still due", "€3.80")
+
+    staff = DemoClients(shop.shop()).staff
+    for amount in (380, 700):
+        unmatched(shop, amount)
+    wait_until("the unmatched payments", lambda: len(staff.get("/payments/unmatched")["items"]) == 2)
+    tab.open("board")
+    page.get_by_text("Unmatched payments").click()
+    page.get_by_role("button", name="Assign: €3.80").click()
+    filled(page, "Assign to the order", to_order_id=order_id, reason="the number is in the receipt")
+    row = page.get_by_role("row").filter(has_text="€3.80").filter(has_text="Assigned")
+    expect(row.get_by_role("link")).to_be_focused()
+    page.get_by_role("button", name="Send back: €7.00").click()
+    filled(page, "Send back", cause="OTHER", note="unknown order")
+    expect(page.get_by_text("Being sent back", exact=True)).to_be_visible()
+    assert list(problems_at_every_width(page)) == []
+    wait_until("the end of the list", lambda: staff.get("/payments/unmatched")["items"] == [])
+
+    tab.open(f"orders/{order_id}")
+    fact(page, "Paid", "€23.80")
+    page.get_by_role("button", name=re.compile("^Refund order")).click()
+    filled(page, "Refund the amount", cause="DAMAGED", note="Sorry for the handle.")
+    refund = moneys.get_by_role("listitem").filter(has_text="Refund, €20.00, reason: goodwill")
+    expect(refund).to_contain_text("Cause: damagedNote: Sorry for the handle.")
+    refund.get_by_role("button", name="Settle").click()
+    filled(page, "Settle the refund", reason="paid back by bank transfer")
+    expect(refund).to_contain_text("Settled by hand")
+    expect(moneys.get_by_role("listitem").filter(has_text="Refund, €3.80")).to_contain_text("Done")
+    fact(page, "Refunded", "€23.80")
