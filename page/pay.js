@@ -40,7 +40,7 @@ async function cards({ order, signal, paid }) {
 
 /** Returns the place where a shop adds the form of its payment provider. */
 function provider({ order }) {
-  return el("p", { class: "notice" }, "The shop's payment provider takes the payment. The payment must have this order_id in its metadata: ", el("code", { class: "id" }, order.order_id), ". The provider then notifies the shop.");
+  return el("p", { class: "notice" }, "Your payment form goes here (docs/stripe.md). It confirms the payment that the API starts for the order ", el("code", { class: "id" }, order.order_id), ".");
 }
 
 function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {
