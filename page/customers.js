@@ -77,7 +77,7 @@ function discountRow(discount, me, signal) {
     const limit = now.limit == null ? "none" : now.left === undefined
       ? [number(now.limit), " ", button("Show what is left", count, { kind: "small quiet", "aria-label": `Show what is left of ${now.code}` })]
       : `${number(now.left)} of ${number(now.limit)} left`;
-    const cells = row(el("code", { class: "id" }, now.code), { number: `${number(now.percent)} %` }, timeOf(now.valid_from), now.valid_until ? timeOf(now.valid_until) : "no end",
+    const cells = row(el("code", { class: "id" }, now.code), { number: `${number(now.rate / 100)} %` }, timeOf(now.valid_from), now.valid_until ? timeOf(now.valid_until) : "no end",
       { number: now.minimum && now.currency ? money(now.minimum, now.currency) : "–" }, { number: limit },
       isOver ? chip("Ended", "over") : button("End", end, { kind: "small danger", "aria-label": `End the code ${now.code}` }));
     shown.replaceChildren(...cells.children);

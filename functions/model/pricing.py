@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functions.model.entities import Line, Order, TaxLine
 
 HUNDRED_PERCENT = 10_000
-"""100 % as a tax rate. Tax rates are integers in hundredths of a percent: 1950 means 19.5 %."""
+"""100 % as a rate. All rates are integers in hundredths of a percent: 1950 means 19.5 %."""
 
 
 def goods_total(lines: Mapping[str, Line]) -> int:
@@ -18,9 +18,9 @@ def goods_total(lines: Mapping[str, Line]) -> int:
     return sum(line.price * line.quantity for line in lines.values())
 
 
-def discount_amount(goods_amount: int, percent: int) -> int:
-    """Return the discount on an amount, rounded down to whole minor units."""
-    return goods_amount * percent // 100
+def discount_amount(goods_amount: int, rate: int) -> int:
+    """Return the discount on an amount at this rate (hundredths of a percent), rounded down to whole minor units."""
+    return goods_amount * rate // HUNDRED_PERCENT
 
 
 def order_total(goods_amount: int, discount: int, shipping: int) -> int:
@@ -35,7 +35,7 @@ def included_tax(amount: int, rate: int) -> TaxLine:
 
 
 def format_percent(rate: int) -> str:
-    """Format a tax rate (hundredths of a percent) for display: 1950 becomes "19.5"."""
+    """Format a rate (hundredths of a percent) for display: 1950 becomes "19.5"."""
     return f"{rate / 100:g}"
 
 

@@ -43,7 +43,7 @@ def create_discount(
     shop: ShopContext,
     caller: Caller,
     code: str,
-    percent: int,
+    rate: int,
     *,
     valid_from: Instant | None = None,
     valid_until: Instant | None = None,
@@ -54,9 +54,10 @@ def create_discount(
 ) -> DiscountUsage:
     """Create a discount code that is valid from `valid_from` until just before `valid_until`.
 
-    By default the code is valid from now on without end. `percent`: from 1 to 100. `minimum`: the lowest goods total,
-    in the smallest unit of `currency`, for which the code is valid. `limit`: how many orders may use the code, or None
-    for any number. `parts`: the number of items that share the counter of a limited code.
+    By default the code is valid from now on without end. `rate`: in hundredths of a percent, from 1 to 10,000.
+    `minimum`: the lowest goods total, in the smallest unit of `currency`, for which the code is valid. `limit`: how
+    many orders may use the code, or None for any number. `parts`: the number of items that share the counter of a
+    limited code.
 
     Only staff may call this command. One transaction writes the code and its counters. Raises InvalidInput,
     AlreadyExists, NotAllowed.
@@ -65,7 +66,7 @@ def create_discount(
     now = shop.now_instant()
     discount = Discount(
         code=normalize_code(code),
-        percent=percent,
+        rate=rate,
         valid_from=valid_from or now,
         valid_until=valid_until,
         minimum=minimum,
@@ -84,8 +85,8 @@ def create_discount(
 
 
 def _validate_discount(discount: Discount) -> None:
-    if not 1 <= discount.percent <= 100:
-        raise InvalidInput("percent", "must be from 1 to 100")
+    if not 1 <= discount.rate <= pricing.HUNDRED_PERCENT:
+        raise InvalidInput("rate", "must be from 1 to 10000 (hundredths of a percent)")
     if discount.valid_until is not None and discount.valid_until <= discount.valid_from:
         raise InvalidInput("valid_until", "must be after valid_from")
     if (discount.minimum > 0) != (discount.currency is not None):
@@ -177,8 +178,8 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
         raise DiscountNotValid(code, why)
     taken_off = Discounted(
         code=discount.code,
-        percent=discount.percent,
-        amount=pricing.discount_amount(goods, discount.percent),
+        rate=discount.rate,
+        amount=pricing.discount_amount(goods, discount.rate),
         part=None if discount.limit is None else hash_to_bucket(order.order_id, discount.parts),
     )
     return replace(order, discount=taken_off, total=pricing.order_total(goods, taken_off.amount, order.shipping))
@@ -198,7 +199,7 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
         return f"it is valid only for orders in {discount.currency}"
     if goods < discount.minimum:
         return f"it requires goods for at least {format_amount(discount.minimum, order.currency)}"
-    if not pricing.discount_amount(goods, discount.percent):
+    if not pricing.discount_amount(goods, discount.rate):
         return "the price of the goods is too low for a discount"
     return ""
 

@@ -70,8 +70,8 @@ COMPANIES = (
     "Alder & Sons", "Birch Office", "Cedar Hotels", "Dogwood Cafe", "Elm Row Studio", "Fir Logistics", "Hazel Schools",
     "Larch Works", "Maple Clinic", "Rowan Press",
 )  # fmt: skip
-DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (10, 0), "SPRING15": (15, 3_000), "THANKS5": (5, 0)}
-"""The percentage of each discount code, and the minimum price of the goods in cents."""
+DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (1_000, 0), "SPRING15": (1_500, 3_000), "THANKS5": (500, 0)}
+"""The rate of each discount code in hundredths of a percent, and the minimum price of the goods in cents."""
 CATEGORIES: Mapping[str, Mapping[str, tuple[int, Sequence[str]]]] = {
     "kitchen": {
         "mugs": (1_400, ("Mug", "Cup", "Beaker", "Espresso cup")),

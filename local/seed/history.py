@@ -85,8 +85,8 @@ class History:
         self._build_catalogue()
         for name in d.COMPANIES:
             create_company(self._shop, STAFF, _slug(name), name)
-        for code, (percent, minimum) in d.DISCOUNTS.items():
-            create_discount(self._shop, STAFF, code, percent, minimum=minimum, currency=CURRENCY if minimum else None)
+        for code, (rate, minimum) in d.DISCOUNTS.items():
+            create_discount(self._shop, STAFF, code, rate, minimum=minimum, currency=CURRENCY if minimum else None)
         for at in self._order_times(start):
             self._memory.schedule(at, self._order)
         self._plan_prices(start)

@@ -82,7 +82,7 @@ def test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status(harnes
 
 def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarness) -> None:
     harness.open_shop()
-    discounts.create_discount(harness.shop, STAFF, "gift", 100)
+    discounts.create_discount(harness.shop, STAFF, "gift", 10000)
     wanted = {"mug": placing.RequestedLine(1)}
     free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
     assert shown_timeline(harness, free) == ["OrderPaid, PAID, version 1"]

@@ -12,7 +12,7 @@ CURRENCIES = {"pen": "USD", "fan": "JPY"}
 SHIPPING = 490
 """The price of the shipping of an order in EUR in the stage `dev` (docs/settings.md). In USD and JPY it is 0."""
 TAX_PERCENT = 20
-PERCENT_OFF = {"SPRING": 20, "FREE": 100}
+RATES_OFF = {"SPRING": 2_000, "FREE": 10_000}
 MAX_USES = {"SPRING": 3, "FREE": 2}
 MAX_CLOCK_ERROR_SECONDS = 3
 """The largest error of a function's clock."""
@@ -27,9 +27,9 @@ def price_of_goods(lines: Mapping[str, Any], pieces: Mapping[str, int] | None = 
     )
 
 
-def discount_on(goods: int, percent: int) -> int:
-    """Return the discount: the percentage of the price of the goods, rounded down. Shipping has no discount."""
-    return int((Decimal(goods) * percent / 100).quantize(Decimal(1), ROUND_DOWN))
+def discount_on(goods: int, rate: int) -> int:
+    """Return the discount on goods at a rate (hundredths of a percent), rounded down. Shipping has no discount."""
+    return int((Decimal(goods) * rate / 10_000).quantize(Decimal(1), ROUND_DOWN))
 
 
 def tax_in(gross: int) -> int:

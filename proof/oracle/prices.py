@@ -7,7 +7,7 @@ from typing import Any
 
 from proof.oracle.arithmetic import (
     MAX_USES,
-    PERCENT_OFF,
+    RATES_OFF,
     TAX_PERCENT,
     currency_of,
     discount_on,
@@ -43,9 +43,9 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
             yield f"order {order.id} has the pieces {dict(order.ordered)}, which no request contains"
         code = asked[0].body.get("discount_code", "").upper()
         goods = price_of_goods(item["lines"])
-        off = discount_on(goods, PERCENT_OFF[code]) if code else 0
-        kept = item.get("discount") or {"code": "", "amount": 0, "percent": 0}
-        if (kept["code"], kept["amount"], kept["percent"]) != (code, off, PERCENT_OFF.get(code, 0)):
+        off = discount_on(goods, RATES_OFF[code]) if code else 0
+        kept = item.get("discount") or {"code": "", "amount": 0, "rate": 0}
+        if (kept["code"], kept["amount"], kept["rate"]) != (code, off, RATES_OFF.get(code, 0)):
             yield f"order {order.id}: the code {code!r} takes {off} off {goods}, but the order has {kept}"
         shipping = books.shipping_of(item["lines"])
         expected = (goods - off + shipping, shipping, currency_of(item["lines"]))
@@ -56,7 +56,7 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
 
 def _count_discount(books: Books, goods: int, code: str) -> None:
     books.count_premise("an order had a discount", bool(code))
-    books.count_premise("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
+    books.count_premise("a discount was rounded", goods * RATES_OFF.get(code, 0) % 10_000 > 0)
 
 
 def ended_products_are_not_sold(books: Books) -> Iterator[str]:
@@ -103,7 +103,7 @@ def answers_show_the_price_of_the_order(books: Books) -> Iterator[str]:
 def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
     lines = {line["product_id"]: line for line in shown["lines"]}
     goods, shipping = price_of_goods(lines), books.shipping_of(lines)
-    off = discount_on(goods, PERCENT_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
+    off = discount_on(goods, RATES_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
     total = goods - off + shipping
     tax = {"rate": 100 * TAX_PERCENT, "net": total - tax_in(total), "tax": tax_in(total)}
     due = total - shown["paid"] if shown["status"] == "PENDING" else 0

@@ -579,8 +579,8 @@ def log_recipient(sender: Any, to: str, *mail: Any) -> str:
 
 
 # Bugs in code that the invariants use too -----------------------------------------------------------------------------
-def round_discount_up(goods_amount: int, percent: int) -> int:
-    return -(-goods_amount * percent // 100)
+def round_discount_up(goods_amount: int, rate: int) -> int:
+    return -(-goods_amount * rate // pricing.HUNDRED_PERCENT)
 
 
 def discount_shipping_too(goods_amount: int, discount: int, shipping: int) -> int:

@@ -44,8 +44,8 @@ JPY has no decimals: its smallest unit is 1 yen. These products have one item wi
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock, which three items share. Customers follow it instead of ordering it."""
-DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""For each discount code: discount in percent, maximum number of uses, number of DynamoDB items that count the uses.
+DISCOUNTS = {"SPRING": (2_000, 3, 3), "FREE": (10_000, 2, 1)}
+"""For each discount code: rate in hundredths of a percent, maximum number of uses, number of items that count the uses.
 
 Several items share the maximum, so that no single item gets too many writes.
 """
@@ -158,8 +158,8 @@ class SimulatedTraffic:
         self._expect(201, STAFF, "POST", "/products", body)
         for customer in CUSTOMERS:
             self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})
-        for code, (percent, limit, parts) in DISCOUNTS.items():
-            body = {"code": code, "percent": percent, "limit": limit, "parts": parts}
+        for code, (rate, limit, parts) in DISCOUNTS.items():
+            body = {"code": code, "rate": rate, "limit": limit, "parts": parts}
             self._expect(201, STAFF, "POST", "/discounts", body)
         for number in range(2):
             self._issue("/gift-cards", 2500 * (1 + number), f"card-{number}")

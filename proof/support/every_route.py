@@ -35,7 +35,7 @@ BODIES: dict[str, Any] = {
     "POST /categories": {"path": "/mugs/large/", "name": "Large mugs"},
     "PATCH /categories": {"name": "All mugs"},
     "PUT /products/{product_id}/reviews/me": {"order_id": "o1", "stars": 5},
-    "POST /discounts": {"code": "SUMMER", "percent": 10},
+    "POST /discounts": {"code": "SUMMER", "rate": 1000},
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
     "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},
@@ -194,7 +194,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     shipment, invoice_id = fulfilment.shipment, fulfilment.invoice_id
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
-    assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
+    assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
     assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201

@@ -56,9 +56,9 @@ def furnish(shop: ShopContext) -> None:
     """Create the products and discount codes for these orders."""
     create_stocked_product(shop, "vase", 10, parts=2)
     create_stocked_product(shop, "jug", 5, backorder=True)
-    discounts.create_discount(shop, STAFF, "SPRING", 10)
-    discounts.create_discount(shop, STAFF, "FIRST40", 10, limit=40, parts=4)
-    discounts.create_discount(shop, STAFF, "LAST", 10, limit=2, parts=2)
+    discounts.create_discount(shop, STAFF, "SPRING", 1000)
+    discounts.create_discount(shop, STAFF, "FIRST40", 1000, limit=40, parts=4)
+    discounts.create_discount(shop, STAFF, "LAST", 1000, limit=2, parts=2)
     part = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
     theirs = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, BOB.id, f"k{n}"), 2) == part)
     place_order(shop, BOB, theirs, {"pot": RequestedLine(1)}, HOME_ADDRESS, {}, "LAST")

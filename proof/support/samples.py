@@ -142,7 +142,7 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.FOLLOW: e.Follow(customer_id="ann", product_id="mug", created_at=AT),
     t.DISCOUNT: e.Discount(
         code="SPRING",
-        percent=20,
+        rate=2000,
         valid_from=AT,
         limit=50,
         parts=4,

@@ -8,7 +8,7 @@ from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, o
 
 FIRST: dict[str, Any] = {
     "code": "first50",
-    "percent": 20,
+    "rate": 2000,
     "valid_from": "2026-01-01",
     "valid_until": "2099-12-01T09:30:00+01:00",
     "minimum": 2500,
@@ -18,8 +18,8 @@ FIRST: dict[str, Any] = {
 }
 
 
-def offer(api: ApiHarness, code: str = "SPRING", percent: int = 10, **more: Any) -> None:
-    assert api.call("POST", "/discounts", STAFF, {"code": code, "percent": percent, **more}).status == 201
+def offer(api: ApiHarness, code: str = "SPRING", rate: int = 1000, **more: Any) -> None:
+    assert api.call("POST", "/discounts", STAFF, {"code": code, "rate": rate, **more}).status == 201
 
 
 def place(api: ApiHarness, code: Any, key: str = "key-1", **quantities: int) -> HandlerResponse:
@@ -32,7 +32,7 @@ def test_a_new_code_shows_its_remaining_redemptions(api: ApiHarness) -> None:
     now = made.body["created_at"]
     assert made.body == {
         "code": "FIRST50",
-        "percent": 20,
+        "rate": 2000,
         "valid_from": "2026-01-01T00:00:00.000Z",
         "valid_until": "2099-12-01T08:30:00.000Z",
         "minimum": 2500,
@@ -48,8 +48,8 @@ def test_a_new_code_shows_its_remaining_redemptions(api: ApiHarness) -> None:
     assert api.call("GET", "/discounts/FIRST50", STAFF).body["left"] == 49
 
 
-def test_a_code_needs_no_more_than_its_percent(api: ApiHarness) -> None:
-    made = api.call("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 100}).body
+def test_a_code_needs_no_more_than_its_rate(api: ApiHarness) -> None:
+    made = api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 10000}).body
     left_out = ("valid_until", "minimum", "currency", "limit", "left")
     assert [made[name] for name in left_out] == [None, 0, None, None, None]
     assert made["valid_from"] == made["created_at"]
@@ -59,7 +59,7 @@ def test_a_code_needs_no_more_than_its_percent(api: ApiHarness) -> None:
     ("field", "value"),
     [
         *[("code", code) for code in ("", "a#b", "a b", "-a", "x" * 41, "é", "a/b", "a\n", 5, None)],
-        *[("percent", percent) for percent in (0, 101, -1, 10.0, "10", None, True)],
+        *[("rate", rate) for rate in (0, 10_001, -1, 10.0, "10", None, True)],
         *[("valid_from", moment) for moment in ("", "yesterday", "2026-13-01", 5)],
         *[("valid_until", moment) for moment in ("", "2026-01-01", "2025-12-31T23:59:59.999Z", 5)],
         *[("minimum", minimum) for minimum in (0, -1, 10**9 + 1, 1.0, None)],
@@ -86,7 +86,7 @@ def test_a_code_is_ended_and_stays_ended(api: ApiHarness) -> None:
 
 def test_staff_list_all_codes_page_by_page(api: ApiHarness) -> None:
     for code in ("SPRING", "AUTUMN", "WINTER"):
-        api.call("POST", "/discounts", STAFF, {"code": code, "percent": 10})
+        api.call("POST", "/discounts", STAFF, {"code": code, "rate": 1000})
     first = api.call("GET", "/discounts", STAFF, limit=2).body
     rest = api.call("GET", "/discounts", STAFF, limit=2, cursor=first["cursor"]).body
     assert [one["code"] for one in first["items"] + rest["items"]] == ["AUTUMN", "SPRING", "WINTER"]
@@ -95,10 +95,10 @@ def test_staff_list_all_codes_page_by_page(api: ApiHarness) -> None:
 
 # orders with a discount code ------------------------------------------------------------------------------------------
 def test_an_order_has_the_discount_it_was_placed_with(api: ApiHarness) -> None:
-    offer(api, percent=15)
+    offer(api, rate=1500)
     placed = place(api, "spring", mug=1, pot=1)
     assert placed.status == 201
-    assert placed.body["discount"] == {"code": "SPRING", "percent": 15, "amount": 375}
+    assert placed.body["discount"] == {"code": "SPRING", "rate": 1500, "amount": 375}
     assert (placed.body["total"], placed.body["due"], placed.body["paid"]) == (2125, 2125, 0)
     assert placed.body["tax"] == {"rate": 2000, "net": 1771, "tax": 354}
     assert api.call("GET", placed.headers["location"], ANN).body == placed.body

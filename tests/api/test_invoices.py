@@ -139,7 +139,7 @@ def invoice(**changed: Any) -> Invoice:
             "pot": Line(name="Pot", price=1250, quantity=1),
             "mug": Line(name="Blue mug", price=1250, quantity=2),
         },
-        "discount": Discounted(code="SPRING", percent=20, amount=750),
+        "discount": Discounted(code="SPRING", rate=2000, amount=750),
         "shipping": 490,
         "taxes": (TaxLine(rate=1950, net=2921, tax=569),),
         "payments": (Paid(payment_id="c1", amount=1000, method="CREDIT"), Paid(payment_id="pi_1", amount=2490)),

@@ -33,7 +33,7 @@ def test_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_n
     products.create_product(api.shop, SHOPKEEPER, "cup", "Cup", 100, "EUR", 12)
     products.receive_stock(api.shop, SHOPKEEPER, "first", "cup", 24)
     assert [part.part for part in get_stock(api.shop, "cup")] == list(range(12))
-    discounts.create_discount(api.shop, SHOPKEEPER, "many", 10, limit=24, parts=12)
+    discounts.create_discount(api.shop, SHOPKEEPER, "many", 1000, limit=24, parts=12)
     lying = [image["part"]["N"] for image in api.table_images() if image["type"]["S"] == "RedemptionPool"]
     assert lying == [str(part) for part in range(12)]
 

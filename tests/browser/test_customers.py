@@ -96,7 +96,7 @@ def is_listed(tab: Tab, name: str, text: str) -> bool:
 
 def test_discount_codes_have_a_list(tab: Tab, shop: LaptopShop) -> None:
     staff = DemoClients(shop.shop()).staff
-    staff.post("/discounts", {"code": "TENONLY", "percent": 10, "limit": 10})
+    staff.post("/discounts", {"code": "TENONLY", "rate": 1000, "limit": 10})
     page = tab.page
     assert wait_until("the code", lambda: is_listed(tab, "discounts", "TENONLY"))
     row = page.get_by_role("row", name=re.compile("TENONLY"))

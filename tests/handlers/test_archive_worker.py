@@ -155,7 +155,7 @@ def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness
 
 def test_a_cancelled_free_order_ends_and_is_archived(harness: ShopHarness) -> None:
     harness.open_shop()
-    discounts.create_discount(harness.shop, STAFF, "FREE", 100)
+    discounts.create_discount(harness.shop, STAFF, "FREE", 10000)
     lines = {"mug": placing.RequestedLine(1)}
     placed = placing.place_order(harness.shop, ANN, "key", lines, HOME_ADDRESS, {}, discount_code="FREE").order
     assert isinstance(placed, Order)

@@ -191,7 +191,7 @@ def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harnes
 
 def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:
     harness.open_shop()
-    discounts.create_discount(harness.shop, STAFF, "gift", 100)
+    discounts.create_discount(harness.shop, STAFF, "gift", 10000)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
     event_publisher.handler({"Records": harness.new_records()}, None)

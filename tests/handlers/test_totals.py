@@ -136,7 +136,7 @@ def test_a_return_is_subtracted_when_it_happens(opened: ShopHarness) -> None:
 
 
 def test_an_order_that_costs_nothing_counts_too(opened: ShopHarness) -> None:
-    discounts.create_discount(opened.shop, STAFF, "FREE", 100)
+    discounts.create_discount(opened.shop, STAFF, "FREE", 10000)
     placing.place_order(
         opened.shop, ANN, "free", {"mug": placing.RequestedLine(2)}, HOME_ADDRESS, {"key": "free"}, "FREE"
     )

@@ -112,7 +112,7 @@ Elm & Sons"""
 
 DEAR: dict[str, Any] = {
     "total": 3490,
-    "discount": Discounted(code="SPRING", percent=20, amount=750),
+    "discount": Discounted(code="SPRING", rate=2000, amount=750),
     "shipping": 490,
     "tax_rate": 1950,
 }
@@ -196,7 +196,7 @@ Elm & Sons"""
 
 
 def test_a_mail_about_a_shortened_free_order_mentions_no_money() -> None:
-    free = {**SHORT, "discount": Discounted(code="SPRING", percent=100, amount=3750), "shipping": 0, "total": 0}
+    free = {**SHORT, "discount": Discounted(code="SPRING", rate=10000, amount=3750), "shipping": 0, "total": 0}
     assert "We refund" not in mail("OrderCutShort", **free).text
 
 

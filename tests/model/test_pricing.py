@@ -13,7 +13,7 @@ from functions.model.entities import Discounted, Line, Order, TaxLine
 from functions.model.money import MAX_MINOR_UNITS
 from proof.support.samples import order
 
-PERCENT = st.integers(1, 100)
+RATE = st.integers(1, 10_000)
 AMOUNTS = st.integers(0, MAX_MINOR_UNITS)
 RATES = st.integers(0, 10_000)
 
@@ -29,8 +29,8 @@ def orders(draw: st.DrawFn, most: int = 200) -> Order:
     """Draw an order with prices and shipping, and sometimes a discount."""
     ordered = draw(lines(most))
     goods = pricing.goods_total(ordered)
-    percent = draw(st.none() | PERCENT)
-    discount = percent and Discounted(code="SPRING", percent=percent, amount=pricing.discount_amount(goods, percent))
+    rate = draw(st.none() | RATE)
+    discount = rate and Discounted(code="SPRING", rate=rate, amount=pricing.discount_amount(goods, rate))
     shipping = draw(st.integers(0, 2000))
     total = pricing.order_total(goods, discount.amount if discount else 0, shipping)
     return order(lines=ordered, discount=discount or None, shipping=shipping, total=total)
@@ -50,7 +50,7 @@ def returns(draw: st.DrawFn) -> tuple[Order, list[Mapping[str, int]]]:
 def test_an_order_costs_its_goods_less_the_discount_and_shipping() -> None:
     ordered = {"mug": Line(name="Mug", price=1250, quantity=2), "pot": Line(name="Pot", price=999, quantity=1)}
     assert pricing.goods_total(ordered) == 3499
-    assert pricing.discount_amount(3499, 15) == 524, "524.85 rounded down"
+    assert pricing.discount_amount(3499, 1500) == 524, "524.85 rounded down"
     assert pricing.order_total(3499, 524, 490) == 3465
 
 
@@ -61,18 +61,18 @@ def test_the_price_of_goods_is_the_sum_of_their_pieces(ordered: Mapping[str, Lin
     )
 
 
-@given(AMOUNTS, PERCENT)
-def test_a_discount_is_less_than_one_minor_unit_below_its_percent_and_never_above(goods: int, percent: int) -> None:
-    exact = Fraction(goods * percent, 100)
-    assert exact - 1 < pricing.discount_amount(goods, percent) <= exact
-    assert 0 <= pricing.discount_amount(goods, percent) <= goods
+@given(AMOUNTS, RATE)
+def test_a_discount_is_less_than_one_minor_unit_below_its_rate_and_never_above(goods: int, rate: int) -> None:
+    exact = Fraction(goods * rate, 10_000)
+    assert exact - 1 < pricing.discount_amount(goods, rate) <= exact
+    assert 0 <= pricing.discount_amount(goods, rate) <= goods
 
 
-@given(AMOUNTS, AMOUNTS, PERCENT)
-def test_a_discount_on_more_goods_or_of_more_percent_is_no_less(goods: int, more: int, percent: int) -> None:
-    assert pricing.discount_amount(goods, percent) <= pricing.discount_amount(goods + more, percent)
-    assert pricing.discount_amount(goods, percent) <= pricing.discount_amount(goods, min(100, percent + 1))
-    assert pricing.discount_amount(goods, 100) == goods
+@given(AMOUNTS, AMOUNTS, RATE)
+def test_a_discount_on_more_goods_or_of_a_higher_rate_is_no_less(goods: int, more: int, rate: int) -> None:
+    assert pricing.discount_amount(goods, rate) <= pricing.discount_amount(goods + more, rate)
+    assert pricing.discount_amount(goods, rate) <= pricing.discount_amount(goods, min(10_000, rate + 1))
+    assert pricing.discount_amount(goods, 10_000) == goods
 
 
 @given(orders())

@@ -80,7 +80,7 @@ def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop
 
 
 def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: ShopContext) -> None:
-    offer(shop, percent=100)
+    offer(shop, rate=10000)
     order = bought(shop, "SPRING")
     assert order.status == "PAID"
     assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCELLED"
@@ -130,7 +130,7 @@ def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(
 
 
 def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
-    offer(shop, percent=1, limit=1)
+    offer(shop, rate=100, limit=1)
     order = place_largest_order(shop, code="SPRING")
     fulfil_order(shop, order.order_id)
     cancellation.cancel_order(shop, ANN, order.order_id)

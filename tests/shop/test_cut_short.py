@@ -205,7 +205,7 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
 
 # money ----------------------------------------------------------------------------------------------------------------
 def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: ShopContext) -> None:
-    offer(shop, percent=20, limit=1)
+    offer(shop, rate=2000, limit=1)
     dear = replace(shop, shipping={"EUR": 490})
     placed = place_order(dear, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
     assert isinstance(placed, Order)
@@ -230,7 +230,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
     for id, price in (("cup", 333), ("jar", 1001)):
         try:
             create_stocked_product(shop, id, 1000, price=price)
-            discounts.create_discount(shop, STAFF, f"off-{id}", 17)
+            discounts.create_discount(shop, STAFF, f"off-{id}", 1700)
         except AlreadyExists:  # an earlier example has created the product and the code
             pass
     before = {id: available_by_part(shop, id)[0] for id in ("cup", "jar")}

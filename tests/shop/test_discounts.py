@@ -43,8 +43,8 @@ from proof.support.stream_records import read_stream_records
 from proof.support.tapped_client import ManualClock
 
 
-def offer(shop: ShopContext, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
-    return discounts.create_discount(shop, STAFF, code, percent, **more).discount
+def offer(shop: ShopContext, code: str = "SPRING", rate: int = 1000, **more: Any) -> Discount:
+    return discounts.create_discount(shop, STAFF, code, rate, **more).discount
 
 
 def place_with(shop: ShopContext, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
@@ -89,9 +89,9 @@ def counted_in(order: Order) -> int:
 
 # new and ended codes --------------------------------------------------------------------------------------------------
 def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> None:
-    made = discounts.create_discount(shop, STAFF, " spring ", 10)
+    made = discounts.create_discount(shop, STAFF, " spring ", 1000)
     assert wire.operations == ["PutItem"]
-    expected = Discount(code="SPRING", percent=10, valid_from=moment(), created_at=moment(), updated_at=moment())
+    expected = Discount(code="SPRING", rate=1000, valid_from=moment(), created_at=moment(), updated_at=moment())
     assert made == discounts.DiscountUsage(expected, None)
     assert discounts.get_discount_usage(shop, STAFF, "Spring") == made
 
@@ -102,7 +102,7 @@ def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> Non
 def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
     shop: ShopContext, wire: WireTap, limit: int, parts: int, shares: list[int]
 ) -> None:
-    assert discounts.create_discount(shop, STAFF, "SPRING", 10, limit=limit, parts=parts).left == limit
+    assert discounts.create_discount(shop, STAFF, "SPRING", 1000, limit=limit, parts=parts).left == limit
     assert wire.operations == ["TransactWriteItems"]
     assert left(shop) == shares
     assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == limit
@@ -111,17 +111,17 @@ def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
 def test_a_code_is_made_once_however_it_is_typed(shop: ShopContext) -> None:
     offer(shop, limit=5)
     with pytest.raises(AlreadyExists) as refusal:
-        offer(shop, "spring", 90, limit=50, parts=5)
+        offer(shop, "spring", 9000, limit=50, parts=5)
     assert refusal.value.what == "discount code"
-    assert discounts.get_discount_usage(shop, STAFF, "SPRING").discount.percent == 10
+    assert discounts.get_discount_usage(shop, STAFF, "SPRING").discount.rate == 1000
     assert left(shop) == [5]
 
 
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [
-        ("percent", {"percent": 0}),
-        ("percent", {"percent": 101}),
+        ("rate", {"rate": 0}),
+        ("rate", {"rate": 10_001}),
         ("valid_until", {"valid_from": moment(1), "valid_until": moment(1)}),
         ("valid_until", {"valid_until": moment(0)}),
         ("minimum", {"minimum": 100}),
@@ -135,7 +135,7 @@ def test_a_code_is_made_once_however_it_is_typed(shop: ShopContext) -> None:
 )
 def test_a_code_that_makes_no_sense_is_refused(shop: ShopContext, field: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        discounts.create_discount(shop, STAFF, "SPRING", **{"percent": 10} | wrong)
+        discounts.create_discount(shop, STAFF, "SPRING", **{"rate": 1000} | wrong)
     assert refusal.value.field == field
     with pytest.raises(NotFound):
         discounts.get_discount_usage(shop, STAFF, "SPRING")
@@ -145,7 +145,7 @@ def test_a_code_that_makes_no_sense_is_refused(shop: ShopContext, field: str, wr
 def test_codes_are_for_staff(shop: ShopContext, caller: Caller) -> None:
     offer(shop)
     with pytest.raises(NotAllowed):
-        discounts.create_discount(shop, caller, "MINE", 100)
+        discounts.create_discount(shop, caller, "MINE", 10000)
     with pytest.raises(NotAllowed):
         discounts.end_discount(shop, caller, "SPRING")
     for code in ("SPRING", "NONE"):
@@ -177,10 +177,10 @@ def test_a_code_that_is_not_valid_yet_is_ended_but_a_missing_one_is_not(shop: Sh
 
 
 # discounts of an order ------------------------------------------------------------------------------------------------
-def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: ShopContext) -> None:
-    offer(shop, percent=33)
+def test_a_code_takes_its_rate_off_the_goods_and_nothing_off_shipping(shop: ShopContext) -> None:
+    offer(shop, rate=3300)
     order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)
-    assert order.discount == Discounted(code="SPRING", percent=33, amount=825)
+    assert order.discount == Discounted(code="SPRING", rate=3300, amount=825)
     assert (order.total, order.shipping, order.tax_rate) == (2500 - 825 + 490, 490, 2000)
     assert get_order(shop, order.order_id) == order
 
@@ -231,7 +231,7 @@ def test_a_code_there_is_not_is_not_valid(shop: ShopContext) -> None:
 
 
 def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: ShopContext) -> None:
-    offer(shop, percent=1, limit=5)
+    offer(shop, rate=100, limit=5)
     create_stocked_product(shop, "pin", 9, price=99)
     assert why_not(shop, pin=1) == "the price of the goods is too low for a discount"
     assert left(shop) == [5]
@@ -241,7 +241,7 @@ def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: ShopContext) 
 
 
 def test_a_free_order_is_paid_when_it_is_placed(shop: ShopContext, engine: Engine) -> None:
-    offer(shop, percent=100, limit=1)
+    offer(shop, rate=10000, limit=1)
     order = bought(shop, "SPRING")
     assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
     found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
@@ -249,7 +249,7 @@ def test_a_free_order_is_paid_when_it_is_placed(shop: ShopContext, engine: Engin
 
 
 def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: ShopContext) -> None:
-    offer(shop, percent=100)
+    offer(shop, rate=10000)
     order = bought(replace(shop, shipping={"EUR": 490}), "SPRING")
     assert (order.status, order.total) == ("PENDING", 490)
 
@@ -273,7 +273,7 @@ def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: ShopC
     order = bought(shop, "SPRING")
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     part = hash_to_bucket(order.order_id, 4)
-    assert order.discount == Discounted(code="SPRING", percent=10, amount=250, part=part)
+    assert order.discount == Discounted(code="SPRING", rate=1000, amount=250, part=part)
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 

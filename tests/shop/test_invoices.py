@@ -74,7 +74,7 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     dear = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
-    discounts.create_discount(shop, STAFF, "spring", 20)
+    discounts.create_discount(shop, STAFF, "spring", 2000)
     wanted = {"mug": RequestedLine(2), "pot": RequestedLine(1)}
     order = get_order(shop, placing.place_order(dear, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order.order_id)
     assert order.total == 3 * 1250 - 750 + 490 == 3490
@@ -100,7 +100,7 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
         currency="EUR",
         total=3490,
         lines={id: Line(name=f"Blue {id}", price=1250, quantity=many) for id, many in (("mug", 2), ("pot", 1))},
-        discount=Discounted(code="SPRING", percent=20, amount=750),
+        discount=Discounted(code="SPRING", rate=2000, amount=750),
         shipping=490,
         taxes=(TaxLine(rate=2000, net=2908, tax=582),),
         payments=(
@@ -126,7 +126,7 @@ def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
 
 @pytest.mark.parametrize("method", ["free", "credit"])
 def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: ShopContext, method: str) -> None:
-    discounts.create_discount(shop, STAFF, "all", 100)
+    discounts.create_discount(shop, STAFF, "all", 10000)
     code = "all" if method == "free" else None
     placed = placing.place_order(shop, ANN, "key-1", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, code).order
     order = get_order(shop, placed.order_id)

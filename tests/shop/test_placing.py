@@ -116,7 +116,7 @@ def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: ShopConte
 @pytest.mark.parametrize("code", [None, "spring"])
 def test_a_quote_is_what_placing_charges_and_writes_nothing(shop: ShopContext, wire: WireTap, code: str | None) -> None:
     paying = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
-    discounts.create_discount(paying, STAFF, "spring", 15, limit=1)
+    discounts.create_discount(paying, STAFF, "spring", 1500, limit=1)
     products.update_product(shop, STAFF, "mug", None, None, backorder=True)
     wanted = {"mug": RequestedLine(12), "pot": RequestedLine(1)}
     wire.requests.clear()
@@ -188,7 +188,7 @@ def test_all_products_that_are_short_are_named_with_their_available_pieces(shop:
 def test_90_products_and_a_discount_fit_into_one_order(shop: ShopContext, wire: WireTap) -> None:
     for number in range(placing.MAX_PRODUCTS):
         create_stocked_product(shop, f"p{number}", 3)
-    discounts.create_discount(shop, STAFF, "SPRING", 10, limit=1)
+    discounts.create_discount(shop, STAFF, "SPRING", 1000, limit=1)
     wanted = {f"p{number}": RequestedLine(3) for number in range(placing.MAX_PRODUCTS)}
     wire.clear()
     placed = place_order(shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "SPRING")

@@ -51,7 +51,7 @@ def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext
 def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: ShopContext, shipping: int) -> None:
     shop = replace(shop, shipping={"EUR": shipping})
     create_stocked_product(shop, "pin", 10, price=333)
-    offer(shop, percent=7)
+    offer(shop, rate=700)
     order = deliver_order(shop, bought(shop, "SPRING", mug=1, pin=2))
     assert order.total == 1916 - 134 + shipping
     amounts = [return_pieces(shop, order, id, **{id: 1}).result["amount"] for id in ("mug", "pin")]
@@ -61,7 +61,7 @@ def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: ShopC
 
 
 def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: ShopContext) -> None:
-    offer(shop, percent=100)
+    offer(shop, rate=10000)
     order = deliver_order(shop, bought(shop, "SPRING", mug=2))
     assert return_pieces(shop, order, mug=2).result["amount"] == 0
     assert (get_order(shop, order.order_id).status, refunds(shop, order.order_id)) == ("RETURNED", [])
@@ -85,15 +85,13 @@ def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
 def test_all_returns_together_refund_the_paid_amount(shop: ShopContext, data: st.DataObject) -> None:
     shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})
     number = shop.new_id()
-    percent = data.draw(st.integers(0, 100), label="percent")
-    offer(shop, f"C-{number}", percent) if percent else None
+    rate = 100 * data.draw(st.integers(0, 100), label="percent")
+    offer(shop, f"C-{number}", rate) if rate else None
     wanted = {"cup": data.draw(st.integers(1, 4), label="cups"), "jar": data.draw(st.integers(1, 4), label="jars")}
     for id, price in (("cup", 333), ("jar", 1999)):
         with_it(shop, id, price)
     lines = {id: RequestedLine(quantity) for id, quantity in wanted.items()}
-    placed = place_order(
-        shop, ANN, number, lines, HOME_ADDRESS, {"k": number}, f"C-{number}" if percent else None
-    ).order
+    placed = place_order(shop, ANN, number, lines, HOME_ADDRESS, {"k": number}, f"C-{number}" if rate else None).order
     assert isinstance(placed, Order)
     order = deliver_order(shop, placed)
     stock = available_by_part(shop, "cup"), available_by_part(shop, "jar")

@@ -141,7 +141,7 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     table = Table(client, new_table(), ROWS_BY_TYPE, retry_budget_seconds=0.3)
     shop = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
     create_stocked_product(shop, "mug", UNITS, parts=4)
-    discounts.create_discount(shop, STAFF, "FIRST50", 20, limit=REDEMPTIONS, parts=5)
+    discounts.create_discount(shop, STAFF, "FIRST50", 2000, limit=REDEMPTIONS, parts=5)
     buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]
     welcome(shop, buyers)
     conflicts = Conflicts(client)

@@ -50,7 +50,7 @@ def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entri
 def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
     shop: ShopContext, clock: ManualClock, wire: WireTap
 ) -> None:
-    offer(shop, percent=1, limit=1)
+    offer(shop, rate=100, limit=1)
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
         create_stocked_product(shop, id, 1)

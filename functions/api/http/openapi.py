@@ -19,7 +19,8 @@ from functions.api.http.router import ApiResolver, Route
 TITLE = "Orderstream"
 VERSION = "1"
 DESCRIPTION = (
-    "Orders, from placement to delivery. Amounts of money are integers in minor units (cents), with a currency. Times "
+    "Orders, from placement to delivery. Amounts of money are integers in minor units (cents), with a currency. A "
+    "`rate` is in hundredths of a percent (2000 is 20 %), an average in hundredths of a star (450 is 4.5 stars). Times "
     "are in UTC. Lists have a `limit` and a `cursor`. An unknown id in a path is answered with 404. All errors are "
     "problem documents (RFC 9457)."
 )

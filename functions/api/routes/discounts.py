@@ -13,6 +13,7 @@ from functions.api.http.router import Router
 from functions.dynamodb.keys import Instant
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
+from functions.model.pricing import HUNDRED_PERCENT
 from functions.shop import discounts
 from functions.shop.discounts import MAX_PARTS, DiscountUsage
 from functions.shop.lists import ListRequest
@@ -21,7 +22,7 @@ router = Router()
 
 
 class NewDiscount(RequestModel):
-    """A new discount code. The code takes `percent` percent off the price of an order's goods.
+    """A new discount code. The code takes `rate` off the price of an order's goods.
 
     The code is valid from `valid_from` (now if omitted) until just before `valid_until` (no end if omitted).
     `minimum`: the minimum value of the goods in `currency`. If it is set, orders in other currencies cannot use the
@@ -31,7 +32,7 @@ class NewDiscount(RequestModel):
     """
 
     code: DiscountCode
-    percent: Annotated[int, Field(ge=1, le=100)]
+    rate: Annotated[int, Field(ge=1, le=HUNDRED_PERCENT, description="In hundredths of a percent: 1500 is 15 %.")]
     valid_from: Timestamp | None = None
     valid_until: Timestamp | None = None
     minimum: Price | None = None
@@ -41,10 +42,10 @@ class NewDiscount(RequestModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"code": "SPRING", "percent": 10},
+                {"code": "SPRING", "rate": 1000},
                 {
                     "code": "FIRST50",
-                    "percent": 20,
+                    "rate": 2000,
                     "valid_from": "2026-11-21",
                     "valid_until": "2026-12-01",
                     "minimum": 5000,
@@ -60,7 +61,7 @@ class DiscountInList(ResponseModel):
     """A discount code in a list."""
 
     code: str
-    percent: int
+    rate: int
     valid_from: str
     valid_until: str | None
     minimum: int
@@ -89,7 +90,7 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
         shop(),
         caller,
         new.code,
-        new.percent,
+        new.rate,
         valid_from=cast(Instant | None, new.valid_from),
         valid_until=cast(Instant | None, new.valid_until),
         minimum=new.minimum or 0,

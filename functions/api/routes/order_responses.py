@@ -46,15 +46,15 @@ class OrderLineAnswer(LineAnswer):
 
 
 class DiscountedAnswer(ResponseModel):
-    """The discount on an order's goods."""
+    """The discount on an order's goods. `rate`: in hundredths of a percent (1500 is 15 %)."""
 
     code: str
-    percent: int
+    rate: int
     amount: int
 
 
 class TaxAnswer(ResponseModel):
-    """The tax that a total includes. `rate`: the tax rate in hundredths of a percent."""
+    """The tax that a total includes. `rate`: in hundredths of a percent (2000 is 20 %)."""
 
     rate: int
     net: int

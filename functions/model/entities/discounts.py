@@ -15,7 +15,7 @@ class Discount:
     """
 
     code: str
-    percent: int
+    rate: int
     valid_from: Instant
     created_at: Instant
     updated_at: Instant

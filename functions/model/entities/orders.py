@@ -63,12 +63,12 @@ class Address:
 class Discounted:
     """The discount that a discount code gave on an order.
 
-    `percent`: the discount in percent. `amount`: the discount in minor units. `part`: the number of the RedemptionPool
+    `rate`: in hundredths of a percent. `amount`: the discount in minor units. `part`: the number of the RedemptionPool
     item that counted the use of the code; None if the code has no limit.
     """
 
     code: str
-    percent: int
+    rate: int
     amount: int
     part: int | None = None
 
