@@ -49,7 +49,7 @@ class CardPayment:
     """A payment as the payment provider knows it.
 
     `amount`: in minor units of `currency`. `dispute`: the status of the latest dispute, or "" if there is none.
-    `lost`: the money that lost disputes took.
+    `lost`: the money that lost disputes took. `ended_at`: since when the customer can no longer confirm it.
     """
 
     id: str
@@ -59,6 +59,7 @@ class CardPayment:
     captured: bool
     dispute: str
     lost: int
+    ended_at: float
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ MAX_REPLICA_LAG_SECONDS = 90.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 BATCHES = {"BatchGetItem", "BatchWriteItem"}
 MESSAGES = {"SendMessage", "DeleteMessage"}
-EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
-
-LATE = EFFECTS - {"Refund"}
-"""Operations that a service may run after its client gave up. The simulated payment provider delays refunds itself."""
+LATE = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail"}
+"""Operations that a service may run after its client gave up. The simulated payment provider delays its own itself."""
+EFFECTS = {*LATE, "Refund", "StartPayment", "CancelPayment"}
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,7 @@ FAULT_BOOST = {
     "api": 2,
     "fulfilment": 5,
     "order_deadlines": 5,
+    "payment_starter": 5,
     "refund": 5,
     "customer_erasure": 5,
     "product_alert": 2,

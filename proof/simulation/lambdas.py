@@ -6,6 +6,7 @@ Each invocation is a task with its own simulated process, clock and timeout.
 import functools
 import importlib
 import marshal
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: 
 
 from functions.api.app import app
 from functions.api.http import context
+from functions.model.public_routes import PAYMENT_STARTER_ROUTES
 from functions.runtime import environment, secrets
 from local.event_source_mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
 from proof.simulation.faults import FaultInjector
@@ -27,6 +29,7 @@ from proof.simulation.template import StackModel
 
 MAX_SKEW_SECONDS = 2.0
 MAX_THROTTLED_SECONDS = 20.0
+PAYMENT_STARTER_PATHS = [re.sub(r"\{[^}]+\}", "[^/]+", route) for route in PAYMENT_STARTER_ROUTES]
 CACHES = (environment.load_environment, secrets.get_secret, context.shop, context.write_limiter)
 
 
@@ -85,12 +88,14 @@ class SimulatedLambda:
         return self.tasks.now < self.throttled_until.get(function, 0.0)
 
     def call_api(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-        """Invoke the API's Lambda and wait for its response. Return None if the invocation fails.
+        """Invoke the Lambda of the request's route and wait for its response. Return None if the invocation fails.
 
         Call this only in a task of the scheduler, because it pauses the task. `place`: a unique name of the invocation.
         """
-        process = self._new_process("api", place)
-        outcome = self.tasks.run_as(process, lambda: self._run_handler("api", event, place))
+        asked = f"{event['requestContext']['http']['method']} {event['rawPath']}"
+        function = "payment_starter" if any(re.fullmatch(path, asked) for path in PAYMENT_STARTER_PATHS) else "api"
+        process = self._new_process(function, place)
+        outcome = self.tasks.run_as(process, lambda: self._run_handler(function, event, place))
         if not isinstance(outcome, InvocationReturned):
             return None
         assert isinstance(outcome.response, dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from proof.oracle import arithmetic
@@ -35,6 +36,7 @@ def collect_observations(world: Simulation) -> Observations:
                 one["status"] == "succeeded",
                 next((it["status"] for it in reversed(disputes_of(id))), ""),
                 sum(it["amount"] for it in disputes_of(id) if it["status"] == "lost"),
+                world.provider.ended_at.get(id, inf),
             )
             for id, one in world.provider.account.payments.items()
         ],

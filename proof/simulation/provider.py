@@ -12,12 +12,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import urllib3
 
 from local.world.payment_provider import to_response
-from local.world.stripe_account import CREATED, StripeAccount, StripeError, StripeObject, sign_webhook, stripe_event
+from local.world.stripe_account import (
+    CONFIRMABLE,
+    CREATED,
+    VISA,
+    StripeAccount,
+    StripeError,
+    StripeObject,
+    sign_webhook,
+    stripe_event,
+)
 from proof.simulation.clients import ApiClients
 from proof.simulation.faults import HOUR, MINUTE, FaultInjector, ServiceCall
 from proof.simulation.lambdas import MAX_SKEW_SECONDS
@@ -45,8 +54,9 @@ class SimulatedProvider:
     """Answers the requests of the shop's client of the payment provider, and sends the provider's webhooks to the shop.
 
     `refused_refunds`: the refunds that the provider refused for a reason of its own. `copied_to`: another order for
-    which the provider reported a payment afterwards, by payment id. `request_counts`: how many refund requests came
-    with each idempotency key. `undelivered`: how many webhooks the shop has not accepted yet. `accepted_keys`: the API
+    which the provider reported a payment afterwards, by payment id. `ended_at`: when a payment that the customer could
+    confirm succeeded or was cancelled, by payment id. `request_counts`: how many requests came with each idempotency
+    key. `undelivered`: how many webhooks the shop has not accepted yet. `accepted_keys`: the API
     keys that are not revoked. `signing_secret`: the secret that signs the webhooks. Each function of the shop must know
     it from `secret_known_at` on. `refused_signatures`: the webhooks whose signature the shop refused although it had to
     know the secret.
@@ -57,6 +67,7 @@ class SimulatedProvider:
     rng: SeededRandom
     refused_refunds: list[StripeObject] = field(default_factory=list)
     copied_to: dict[str, str] = field(default_factory=dict)
+    ended_at: dict[str, float] = field(default_factory=dict)
     request_counts: Counter[str] = field(default_factory=Counter)
     undelivered: int = 0
     accepted_keys: set[str] = field(default_factory=lambda: {FIRST_API_KEY})
@@ -83,12 +94,20 @@ class SimulatedProvider:
     def pay(
         self, order_id: str, amount: int, statuses: Sequence[str] = ("succeeded",), currency: str = "EUR"
     ) -> StripeObject:
-        """Make a payment for an order, as a customer would. Send a webhook to the shop for each status of the payment.
+        """Make a payment that the shop did not start. Send a webhook to the shop for each status of the payment.
 
         `statuses`: the statuses in chronological order, for example ("requires_payment_method", "succeeded").
         """
         asked = {"amount": amount, "currency": currency.lower(), "metadata": {"order_id": order_id}}
-        payment = self.account.create_payment(asked, statuses=statuses)
+        return self._plan_reversals(self.account.create_payment(asked, statuses=statuses))
+
+    def confirm(self, payment_id: str, method: str = VISA) -> None:
+        """Confirm a started payment, as the customer's browser does. Do nothing if the provider refuses it."""
+        with suppress(StripeError):  # it was confirmed or cancelled before, or the card is declined
+            self._plan_reversals(self.account.confirm_payment(payment_id, method))
+
+    def _plan_reversals(self, payment: StripeObject) -> StripeObject:
+        """Decide whether a payment is disputed, and whether a person refunds it in the provider's dashboard."""
         if payment["status"] == "succeeded" and (strike := self.faults.draw("disputed", payment["id"])):
             delay = MAX_DISPUTE_DELAY_SECONDS * strike.share**3
             self.clients.tasks.call_later(delay, partial(self._open_dispute, payment))
@@ -183,27 +202,34 @@ class SimulatedProvider:
         if headers["Authorization"].removeprefix("Bearer ") not in self.accepted_keys:
             return to_response(401, {})
         key = headers.get("Idempotency-Key")
+        operation, about = _name_request(method, target, key)
         if key:
             self.request_counts[key] += 1
-            kind, share = self._strike("Refund", key)
-        else:
-            kind, share = self._strike("ListRefunds", parse_qs(urlsplit(target).query)["payment_intent"][0])
+        kind, share = self._strike(operation, about)
 
         def ask() -> urllib3.BaseHTTPResponse:
-            return to_response(*self.account.answer(method, target, headers, (body or "").encode()))
+            status, answer = self.account.answer(method, target, headers, (body or "").encode())
+            if operation == "FindPayments":
+                answer["data"] = [one for one in answer["data"] if self._is_found(one)]
+            return to_response(status, answer)
 
         if kind == "throttled":
             return to_response(429, {})
-        if key:
-            return self._refund(key, kind, share, ask)
+        if method == "POST":
+            return self._change(key, kind, share, ask)
         if kind in ("answer lost", "slow", "server error", "done, but server error"):
             raise urllib3.exceptions.HTTPError
         return ask()
 
-    def _refund(
-        self, key: str, kind: str, share: float, ask: Callable[[], urllib3.BaseHTTPResponse]
+    def _is_found(self, payment: StripeObject) -> bool:
+        """Return whether the search finds a payment. A new one may be missing: https://docs.stripe.com/search"""
+        is_new = payment["created"] > self.clients.tasks.now - MINUTE
+        return not (is_new and self.rng.happens(0.5, "not found yet", payment["id"]))
+
+    def _change(
+        self, key: str | None, kind: str, share: float, ask: Callable[[], urllib3.BaseHTTPResponse]
     ) -> urllib3.BaseHTTPResponse:
-        """Answer a refund request with `ask`, under an injected fault of this kind."""
+        """Answer a request that changes something with `ask`, under an injected fault of this kind."""
         tasks = self.clients.tasks
         match kind:
             case "answer lost":
@@ -220,8 +246,9 @@ class SimulatedProvider:
             case "done, but server error" | "server error":
                 if kind != "server error":
                     ask()
-                    self.account.answers.pop(key, None)
-                self.account.answers.setdefault(key, (tasks.now, StripeError(500, "", "api_error")))
+                    self.account.answers.pop(key or "", None)
+                if key:
+                    self.account.answers.setdefault(key, (tasks.now, StripeError(500, "", "api_error")))
                 return to_response(500, {})
         return ask()
 
@@ -256,6 +283,8 @@ class SimulatedProvider:
         delay, accepted = WEBHOOK_DELAY_SECONDS, lambda: None
         match about["object"]:
             case "payment_intent":
+                if about["status"] not in CONFIRMABLE:
+                    self.ended_at.setdefault(id, self.clients.tasks.now)
                 event_id, label, delay = f"evt_{id}_{number}", f"{id} {number}", delay + number
                 accepted = partial(self._report_for_another_order, about)
             case "dispute":
@@ -300,6 +329,25 @@ class SimulatedProvider:
                 tasks.pause(5 * MINUTE * 2 ** min(attempt, 5))
 
         self.clients.start("provider", work, delay_seconds)
+
+
+def _name_request(method: str, target: str, key: str | None) -> tuple[str, str]:
+    """Return the operation that a request asks for, and its target: together they name the place of a fault."""
+    path, _, query = target.removeprefix("/v1/").partition("?")
+    match method, *path.split("/"):
+        case "POST", "refunds":
+            return "Refund", str(key)
+        case "GET", "refunds":
+            return "ListRefunds", parse_qs(query)["payment_intent"][0]
+        case "POST", "payment_intents":
+            return "StartPayment", str(key)
+        case "POST", "payment_intents", payment_id, "cancel":
+            return "CancelPayment", payment_id
+        case "GET", "payment_intents", "search":
+            return "FindPayments", parse_qs(query)["query"][0]
+        case "GET", "payment_intents", payment_id:
+            return "GetPayment", payment_id
+    raise AssertionError(f"the shop sent an unknown request: {method} {target}")
 
 
 def is_outside(refund: StripeObject) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from functions.dynamodb.keys import to_instant
+from local.world.stripe_account import DECLINED, VISA
 from proof.simulation.clients import ApiClients, ClientResponse
 from proof.simulation.faults import HOUR, MINUTE
 from proof.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
@@ -59,16 +60,15 @@ ORDERS = (5, 8)
 """The smallest and the largest number of orders in a simulation run."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
-    "paid in part", "never paid", "cancelled",
+    "paid in part", "never paid", "cancelled", "paid by transfer", "paid by transfer", "paid by transfer and card",
+    "paid for another order", "paid for another order",
 )  # fmt: skip
 PAYMENT_STATUSES = {
-    "paid": (("succeeded",),),
     "paid twice": (("succeeded",), ("succeeded",)),
-    "failed, then paid": (("requires_payment_method", "succeeded"),),
     "authorised, then paid": (("requires_capture", "succeeded"),),
     "authorised, then nothing": (("requires_capture", "canceled"),),
 }
-"""How an order is paid, by the order's planned fate (a name for what happens with its payment).
+"""The payments that the shop did not start, by the order's planned fate (a name for what happens with its payment).
 
 Each inner tuple is one payment of the order's full total. It contains the statuses of the payment in chronological
 order, with Stripe's names.
@@ -244,7 +244,7 @@ class SimulatedTraffic:
         def do() -> None:
             said = self._place(customer, f"key-{currency}", {"lines": lines, "address": address_of(customer.sub)})
             if said is not None:
-                self.provider.pay(said["order_id"], said["total"], currency=currency)
+                self._pay_by_card(name, customer, said["order_id"])
                 self._follow_up(name, afterwards, customer, said)
 
         told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid, then {afterwards}"
@@ -290,7 +290,7 @@ class SimulatedTraffic:
                 requests.extend(
                     ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
                 )
-                requests.append(("POST", f"/orders/{id}/cancel", None))
+                requests.extend(("POST", f"/orders/{id}/{what}", None) for what in ("cancel", "payment-intents"))
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
             for method, path, body in requests:
                 key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
@@ -324,28 +324,39 @@ class SimulatedTraffic:
         if self.rng.happens(0.2, name, "moves"):
             self.clients.start(customer.sub, partial(self._change_address, customer, order_id))
             pause(self.rng.uniform(0, 0.5, name, "moving"))
-        match fate if total else "never paid":
-            case "paid with card and credit":
-                self._pay_with_credit(name, customer, order_id)
-                self.provider.pay(order_id, self._due(customer, order_id, total))
+        fate = fate if total else "never paid"
+        acts: dict[str, Callable[[], object]] = {
+            "paid with card and credit": lambda: self._pay_with_credit(name, customer, order_id),
+            "paid by transfer": lambda: self._record_transfer(name, order_id, total),
+            "paid by transfer and card": lambda: self._record_transfers(name, order_id, total),
+            "paid for another order": lambda: self.provider.pay(order_id[::-1], total),  # `react` finds the right order
+            "never paid": lambda: None,
+            "cancelled": lambda: self._cancel(customer, order_id),
+        }
+        self._open_tab_while(name, customer, order_id, acts.get(fate))
+        match fate:
+            case "paid" | "paid with card and credit" | "paid by transfer and card":
+                self._pay_by_card(name, customer, order_id)
+            case "failed, then paid":
+                self._pay_by_card(f"{name} declined", customer, order_id, DECLINED)
+                self._pay_by_card(name, customer, order_id)
             case "paid in part":
                 self.provider.pay(order_id, max(1, total // 2))
                 self._pay_with_credit(name, customer, order_id, most=max(1, total // 4))
             case "paid late":
                 pause(self.rng.uniform(8, 60, name, "late") * MINUTE)
-                self.provider.pay(order_id, total)
+                self._pay_by_card(name, customer, order_id)
             case "paid as it lapses":
+                started = self._start_payment(customer, order_id)
                 window_ends = datetime.fromisoformat(order["placed_at"]).timestamp() + PAYMENT_WINDOW_SECONDS
                 looked_at = (window_ends + 5) // MINUTE * MINUTE + MINUTE
                 race = self.rng.uniform(-0.05, 0.05, name, "race")
                 pause(max(0.0, looked_at - self.clients.tasks.now - WEBHOOK_DELAY_SECONDS + race))
-                self.provider.pay(order_id, total)
+                self._confirm(started)
             case "overpaid":
                 self.provider.pay(order_id, total + 1 + self.rng.randint(0, 900, name, "too much"))
-            case "cancelled":
-                self._cancel(customer, order_id)
             case "cancelled or paid":
-                self.provider.pay(order_id, total)
+                self._confirm(self._start_payment(customer, order_id))
                 pause(WEBHOOK_DELAY_SECONDS + self.rng.uniform(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
             case told:
@@ -382,15 +393,70 @@ class SimulatedTraffic:
             self.clients.start(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
         pay(f"credit-{name}-a".replace(" ", "-"))
 
-    def _due(self, customer: Token, order_id: str, total: int) -> int:
-        """Ask the shop which amount of the order is not paid yet, and return it.
+    def _start_payment(self, customer: Token, order_id: str) -> str | None:
+        """Start the payment of what is due, as the page of the checkout does. Return its id, or None."""
+        said = self.clients.call(customer, "POST", f"/orders/{order_id}/payment-intents")
+        self._check_status(said, (200, 409), "starting a payment")
+        return str(said.body["payment_id"]) if said and said.status == 200 else None
 
-        If the shop does not answer or returns an error, or if everything is paid, return `total` (the order's total).
-        So the customer always pays something, sometimes too much.
+    def _confirm(self, payment_id: str | None, card: str = VISA) -> None:
+        if payment_id:
+            self.provider.confirm(payment_id, card)
+
+    def _pay_by_card(self, name: str, customer: Token, order_id: str, card: str = VISA) -> None:
+        """Start a payment and confirm it, sometimes in two tabs of the browser at the same time."""
+
+        def check_out() -> None:
+            self._confirm(self._start_payment(customer, order_id), card)
+
+        if self.rng.happens(0.25, name, "two tabs"):
+            self.clients.start(customer.sub, check_out, self.rng.random(name, "other tab"))
+        check_out()
+
+    def _open_tab_while(self, name: str, customer: Token, order_id: str, act: Callable[[], object] | None) -> None:
+        """Start a payment, and call `act` before it is started, meanwhile, or afterwards. Sometimes confirm it later.
+
+        So an old tab of the browser shows a payment after the due amount changed, or after the order lapsed. Without
+        `act`, do nothing.
         """
-        said = self.clients.call(customer, "GET", f"/orders/{order_id}")
-        due = int(said.body["due"]) if said and said.status == 200 else 0
-        return due or total
+
+        def check_out() -> None:
+            started = self._start_payment(customer, order_id)
+            if self.rng.happens(0.4, name, "old tab"):
+                self.clients.tasks.pause(HOUR * self.rng.random(name, "old tab since") ** 3)
+                self._confirm(started)
+
+        if act is None:
+            return
+        self.clients.start(customer.sub, check_out)
+        self.clients.tasks.pause(2 * self.rng.random(name, "tab") ** 2)
+        act()
+
+    def _record_transfers(self, name: str, order_id: str, total: int) -> None:
+        """Record a bank transfer of a part of the due amount, and another one by mistake."""
+        self._record_transfer(f"{name} in part", order_id, max(1, total // 3))
+        self._record_transfer(name, order_id, max(1, total // 2), is_wrong=True)
+
+    def _record_transfer(self, name: str, order_id: str, amount: int, *, is_wrong: bool = False) -> None:
+        """Record a bank transfer as staff, sometimes twice. `is_wrong`: reverse the record afterwards."""
+        path, key = f"/orders/{order_id}", f"transfer-{name}".replace(" ", "-")
+        body = {"method": "BANK_TRANSFER", "amount": amount, "currency": "EUR", "reference": f"the transfer of {name}"}
+        body["received_on"] = self.clients.tasks.clock().date().isoformat()
+
+        def record() -> ClientResponse | None:
+            said = self.clients.call(STAFF, "POST", f"{path}/offline-payments", body, key)
+            self._check_status(said, (200, 201), "recording a transfer")
+            return said
+
+        if self.rng.happens(0.3, name, "double click"):
+            self.clients.start("staff", record)
+        said = record()
+        if is_wrong and said and said.status in (200, 201):
+            self.clients.tasks.pause(5 * MINUTE * self.rng.random(name, "notices") ** 4)
+            wrong, body = f"{path}/payments/{said.body['payment_id']}/reverse", {"reason": "it was another order's"}
+            for who in range(1 + self.rng.happens(0.3, name, "both notice")):
+                said = self.clients.call(STAFF, "POST", wrong, body, f"{key}-wrong-{who}")
+                self._check_status(said, (200, 201, 409), "reversing a transfer")
 
     def _follow_up(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
         order_id = order["order_id"]
@@ -744,6 +810,8 @@ class SimulatedTraffic:
                 self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.25)
             case "Payment", "UNMATCHED" if image["amount"]["N"] == "0":
                 self._close_payment(image["order_id"]["S"], image["payment_id"]["S"])
+            case "Payment", "UNMATCHED" if image["order_id"]["S"][::-1] in self.known.orders:
+                self._assign_or_send_back(image["order_id"]["S"], image["payment_id"]["S"])
             case "Payment", "DISPUTED":
                 self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.4)
                 order = self.known.orders.get(image["order_id"]["S"])
@@ -762,6 +830,32 @@ class SimulatedTraffic:
 
         self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
 
+    def _assign_or_send_back(self, order_id: str, payment_id: str) -> None:
+        """Send the requests of staff about a payment whose order id is written backwards.
+
+        Sometimes, another employee assigns the payment to another order, or sends it back, at the same time.
+        """
+        path, about = f"/orders/{order_id}/payments/{payment_id}", ("unmatched", payment_id)
+        other = self.rng.choice(sorted(self.known.orders), *about, "other")
+
+        def assign(to_order_id: str) -> None:
+            body = {"to_order_id": to_order_id, "reason": "the customer told us"}
+            said = self.clients.call(STAFF, "POST", f"{path}/assign", body, f"assign-{payment_id}-{to_order_id}")
+            self._check_status(said, (200, 201, 404, 409), "assigning a payment")
+            if said is None or said.status == 409:
+                send_back()
+
+        def send_back() -> None:
+            said = self.clients.call(STAFF, "POST", f"{path}/refund", None, f"unmatched-{payment_id}")
+            self._check_status(said, (200, 201, 404, 409), "sending a payment back")
+
+        acts = [partial(assign, order_id[::-1])] if self.rng.happens(0.8, *about, "known") else [send_back]
+        if self.rng.happens(0.4, *about, "two hands"):
+            acts.append(self.rng.choice((send_back, partial(assign, other)), *about, "which"))
+        for number, act in enumerate(acts):
+            delay = 10 * MINUTE * self.rng.random(*about, "when") ** 3 + self.rng.random(*about, number)
+            self.clients.start("staff", act, delay)
+
     def _retry_refund(self, refund: Any) -> None:
         order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]
         attempt = refund.get("attempt", {"N": "1"})["N"]
@@ -776,8 +870,9 @@ class SimulatedTraffic:
             said = self.clients.call(STAFF, "POST", path, body, f"settle-{id}")
             self._check_status(said, (200, 201, 404, 409), "settling a refund")
 
-        act = again if self.rng.happens(0.7, "tries again", id, attempt) else settle
-        if act is again or self.rng.happens(0.5, "settles", id, attempt):
+        is_offline = "by hand" in refund.get("reason", {"S": ""})["S"]
+        act = again if self.rng.happens(0.2 if is_offline else 0.7, "tries again", id, attempt) else settle
+        if act is again or self.rng.happens(0.9 if is_offline else 0.5, "settles", id, attempt):
             self.clients.start("staff", act, HOUR * self.rng.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
