@@ -32,6 +32,8 @@ RULES: tuple[Rule, ...] = (
     prices.codes_are_used_as_often_as_allowed,
     money.orders_record_the_money_that_came,
     money.the_shop_keeps_what_it_earned,
+    money.offline_payments_are_what_staff_recorded,
+    money.at_most_one_payment_can_be_confirmed,
     money.money_matches_its_order,
     money.refunds_are_paid_once,
     money.refunds_do_not_exceed_what_is_left,

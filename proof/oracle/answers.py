@@ -18,7 +18,7 @@ OF_A_CUSTOMER = {
     "OrderSummary", "Order", "ArchivedOrder", "ExpiryMarker", "Return", "Shipment", "Invoice",
 }  # fmt: skip
 """The types of the items that have the id of the customer to whom they belong."""
-OF_AN_ORDER = {"EarlierTimeline", "Payment", "KeptEvent", "Refund"}
+OF_AN_ORDER = {"EarlierTimeline", "Payment", "StartedPayment", "KeptEvent", "Refund"}
 """The types of the items that belong to the customer of their order."""
 NOT_EXPORTED = ("PK", "SK", "type", "schema", "restored_at")
 """The attributes of an item that an export leaves out, beside the keys of indexes."""

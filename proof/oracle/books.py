@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from proof.oracle.arithmetic import currency_of
-from proof.oracle.observations import Image, Observations, ObservedRequest
+from proof.oracle.observations import CardPayment, Image, Observations, ObservedRequest
 
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
 ALL_SENT = ("SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
@@ -185,6 +185,21 @@ class Books:
                 order.placed_by = self._placed_by(order)
                 found[id] = order
         return found
+
+    @cached_property
+    def _assigned(self) -> Mapping[str, str]:
+        """The order to which staff assigned a payment, by payment id. An unanswered request counts if it worked."""
+        asked = self.asked("POST", "/orders/[^/]+/payments/([^/]+)/assign")
+        recorded = {
+            (item["payment_id"], order.id) for order in self.orders.values() for item in order.items if item["amount"]
+        }
+        to = [(id, one.body["to_order_id"], one) for (id,), one in asked]
+        unanswered = {id: order_id for id, order_id, one in to if one.is_uncertain and (id, order_id) in recorded}
+        return unanswered | {id: order_id for id, order_id, one in to if one.succeeded}
+
+    def order_of(self, payment: CardPayment) -> str:
+        """Return the id of the order whose money a card payment is."""
+        return self._assigned.get(payment.id, payment.order_id)
 
     def _order(self, id: str, rows: Mapping[str, Sequence[tuple[float, Image | None]]]) -> OrderRecord | None:
         whole = [(at, to_plain(image)) for at, image in rows["ORDER"] if image]

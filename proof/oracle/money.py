@@ -1,16 +1,20 @@
 """The oracle's rules for money: payments, their refunds, and the money that the shop keeps for each order."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
+from math import inf
 
 from proof.oracle.arithmetic import paid_for
 from proof.oracle.books import Books, Item, OrderRecord
 
+OFFLINE_METHODS = ("BANK_TRANSFER", "CASH", "INVOICE")
+
 
 @dataclass(frozen=True)
 class ExpectedPayment:
-    """Money that the shop received for an order: a captured card payment, or a payment with credit.
+    """Money that the shop received for an order: a captured card payment, a payment with credit, or a bank transfer.
 
     `refunded`: refunds that reached the customer, including those that staff settled by hand or made at the provider.
     `lost`: the money that banks took in disputes. `outside`, `least_outside`: the largest and the smallest possible
@@ -42,11 +46,14 @@ def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
     unmatched = {
         versions[0][1]["payment_id"]
         for versions in books.versions_of("Payment")
-        if versions[0][1]["order_id"] == order.id and any(item["status"] == "UNMATCHED" for _, item in versions)
+        if versions[0][1]["order_id"] == order.id
+        and any(item["status"] == "UNMATCHED" and item["amount"] for _, item in versions)
     }
-    cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
+    cards = [one for one in books.seen.payments if books.order_of(one) == order.id and one.captured]
     amounts = {one.id: (one.amount, one.lost) for one in cards} | {
-        item["payment_id"]: (item["amount"], 0) for item in order.of_type("Payment") if item["method"] == "CREDIT"
+        item["payment_id"]: (item["amount"], 0)
+        for item in order.of_type("Payment")
+        if item["method"] == "CREDIT" or (item["method"] in OFFLINE_METHODS and item["status"] != "FAILED")
     }
     return [_paid(books, order, id, amount, lost) for id, (amount, lost) in amounts.items() if id not in unmatched]
 
@@ -133,16 +140,68 @@ def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> 
 
 
 def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
-    """Check that each captured payment is recorded once, and that a sold order is paid in full."""
+    """Check that each captured payment is recorded once, for its order, and that a sold order is paid in full."""
     for order in books.orders.values():
         if order.is_sold and order.item["paid"] != order.item["total"]:
             yield f"order {order.id} is {order.status} and paid with {order.item['paid']} of {order.item['total']}"
         recorded = Counter((item["payment_id"], item["amount"]) for item in order.of_type("Payment"))
         for one in books.seen.payments:
-            if one.order_id == order.id and one.captured:
-                books.count_premise("a captured payment was recorded")
-                if recorded[one.id, one.amount] != 1:
+            if one.captured:
+                times = int(books.order_of(one) == order.id)
+                books.count_premise("a captured payment was recorded", times)
+                books.count_premise("staff assigned a payment", times and one.order_id != order.id)
+                if recorded[one.id, one.amount] != times:
                     yield f"payment {one.id} of {one.amount} for order {order.id} is recorded as {dict(recorded)}"
+
+
+def offline_payments_are_what_staff_recorded(books: Books) -> Iterator[str]:
+    """Check that each offline payment is recorded once with its amount, and failed if and only if staff reversed it."""
+    for order in books.orders.values():
+        asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/offline-payments")]
+        least = sum(one.body["amount"] for one in asked if one.succeeded)
+        most = least + sum(one.body["amount"] for one in asked if one.is_uncertain)
+        own = [item for item in order.of_type("Payment") if item["method"] in OFFLINE_METHODS]
+        books.count_premise("staff recorded an offline payment", len(own))
+        if not least <= sum(item["amount"] for item in own) <= most:
+            yield f"order {order.id}: staff recorded {least} to {most}, but it has {own}"
+        reversals = books.asked("POST", f"/orders/{order.id}/payments/([^/]+)/reverse")
+        done = {id for (id,), one in reversals if one.succeeded}
+        may_be = done | {id for (id,), one in reversals if one.is_uncertain}
+        failed = {item["payment_id"] for item in own if item["status"] == "FAILED"}
+        books.count_premise("staff reversed an offline payment", len(failed))
+        if not done <= failed <= may_be:
+            yield f"order {order.id}: staff reversed the payments {may_be}, but {failed} failed"
+
+
+def at_most_one_payment_can_be_confirmed(books: Books) -> Iterator[str]:
+    """Check that customers can confirm at most one of the payments of an order that the shop has shown them.
+
+    Its amount was due when it was shown. If less is due after all reactions, the payment must be cancelled.
+    """
+    payments = {one.id: one for one in books.seen.payments}
+    shown: dict[str, dict[str, float]] = defaultdict(dict)
+    for (order_id,), asked in books.asked("POST", "/orders/([^/]+)/payment-intents"):
+        order = books.orders.get(order_id)
+        if not asked.succeeded or order is None:
+            continue
+        id, amount = asked.answer["payment_id"], asked.answer["amount"]
+        shown[order_id].setdefault(id, asked.answered_at)
+        due = [item["total"] - item["paid"] for at, item in order.versions if at <= asked.answered_at]
+        before = sum(at < asked.asked_at for at, _ in order.versions)
+        if amount not in due[max(0, before - 1) :]:
+            yield f"payment {id} of {amount} was shown for order {order_id}, when {due} had been due"
+    for order_id, times in shown.items():
+        order = books.orders[order_id]
+        due_now = order.item["total"] - order.item["paid"] if order.status == "PENDING" else 0
+        for id in times:
+            books.count_premise("a payment was shown")
+            books.count_premise("a shown payment was cancelled", not payments[id].captured)
+            if payments[id].ended_at == inf and payments[id].amount > due_now:
+                yield f"payment {id} of {payments[id].amount} can be confirmed, but {due_now} of {order_id} are due"
+        for one, other in combinations(times, 2):
+            since, until = max(times[one], times[other]), min(payments[one].ended_at, payments[other].ended_at)
+            if since < until:
+                yield f"the payments {one} and {other} of order {order_id} could both be confirmed"
 
 
 def money_matches_its_order(books: Books) -> Iterator[str]:
@@ -217,8 +276,10 @@ def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
     """Check that each failed refund was refused outside the shop, or that its customer asked for erasure.
 
     Outside the shop, the provider refused or could not deliver the refund, the customer's bank disputed the payment, or
-    a person refunded the payment at the provider.
+    a person refunded the payment at the provider. The provider knows no offline payment.
     """
+    payments = [versions[-1][1] for versions in books.versions_of("Payment")]
+    offline = {item["payment_id"] for item in payments if item["method"] in OFFLINE_METHODS}
     refused = {one.refund_id for one in books.seen.refunds if one.status == "failed"}
     disputed = {one.id for one in books.seen.payments if one.dispute}
     disputed |= {one.payment_id for one in books.seen.refunds if one.is_outside}
@@ -227,8 +288,11 @@ def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
         if item is None:
             continue
         to_credit = bool(item.get("account_id"))
-        books.count_premise(f"a refund failed: {'credit' if to_credit else 'card'}")
-        is_excused = item["customer_id"] in books.erased if to_credit else item["refund_id"] in refused
+        is_offline = item["payment_id"] in offline
+        books.count_premise(f"a refund failed: {'credit' if to_credit else 'offline' if is_offline else 'card'}")
+        is_excused = is_offline or item["refund_id"] in refused
+        if to_credit:
+            is_excused = item["customer_id"] in books.erased
         if not is_excused and item["payment_id"] not in disputed:
             yield f"refund {item['refund_id']} of payment {item['payment_id']} failed: {item['reason']}"
 

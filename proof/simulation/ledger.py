@@ -153,12 +153,6 @@ class Ledger:
             parse_archive(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
         )
 
-    def payments_of(self, order_id: str) -> list[Any]:
-        """Return all payments for an order id, even if no such order exists. The shop stores such payments too."""
-        if order_id in self.orders:
-            return self.orders[order_id].items_of_type("Payment")
-        return [ROWS_BY_TYPE["Payment"].decode(image) for image in self.orphans.get(order_id, ()) if _is_payment(image)]
-
     def account_entries(self) -> list[Any]:
         """Return all Entry items: the changes of the balances of all gift cards and store credit accounts."""
         return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
@@ -210,10 +204,6 @@ class Ledger:
             if key.startswith("activity/"):
                 lines += [json.loads(line) for line in gzip.decompress(body).splitlines()]
         return lines
-
-
-def _is_payment(image: Image) -> bool:
-    return bool(image["type"]["S"] == "Payment")
 
 
 def _order_id_of(change: Change) -> str | None:

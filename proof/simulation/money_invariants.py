@@ -6,12 +6,13 @@ The simulation calls these checks when no work is left to do.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from functions.model.entities import SOLD_STATUSES, Payment
 from functions.model.pricing import discounted_value
 from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
+from local.world.stripe_account import CONFIRMABLE
 from proof.simulation.ledger import Ledger, OrderAggregate
 from proof.simulation.provider import is_outside, refund_id_in_shop
 from proof.simulation.traffic import DISCOUNTS
@@ -30,17 +31,22 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     their value must be refunded. If an order was cancelled or not paid in time (status LAPSED), all its money must be
     refunded.
     """
-    claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
+    claims, orders = _claims(world), _orders_of_payments(world)
+    stored: dict[str, list[tuple[str, Payment]]] = defaultdict(list)
+    for place, payments, _ in ledger.payments_and_refunds():
+        for payment in payments:
+            stored[payment.payment_id].append((place, payment))
     for id, paid in world.provider.account.payments.items():
         ledger.count_premise()
-        order_id, amount, is_captured = paid["metadata"]["order_id"], paid["amount"], paid["status"] == "succeeded"
+        order_id, amount, is_captured = orders[id], paid["amount"], paid["status"] == "succeeded"
         has_money = is_captured and amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
         if has_money and claims.get(id) != order_id:
             yield f"payment {id} of order {order_id} is claimed by {claims.get(id)}"
-        kept = [p for p in ledger.payments_of(order_id) if p.payment_id == id]
-        owned = ledger.orders.get(order_id)
-        if not kept and not is_captured and owned and owned.is_archived:
-            continue  # for an archived order, the shop stores a payment only if money was captured
+        kept = [payment for place, payment in stored[id] if place == order_id]
+        if others := [place for place, payment in stored[id] if place != order_id and payment.amount]:
+            yield f"payment {id} of order {order_id} is also stored for {others}"
+        if not kept and not is_captured and _need_not_be_stored(paid, ledger.orders.get(order_id)):
+            continue
         disputes = {one["id"]: one["status"].upper() for one in world.provider.account.disputes_of(id)}
         if [payment.amount for payment in kept] != [amount]:
             yield f"payment {id} is stored with {[payment.amount for payment in kept]}"
@@ -49,8 +55,27 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         elif _disputes_differ(world, disputes, kept[0]):
             yield f"the disputes of {id} are {disputes}, but stored as {kept[0].disputes}"
     for owned in ledger.orders.values():
-        if owned.order is not None:
-            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
+        yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
+
+
+def _need_not_be_stored(paid: Mapping[str, Any], owned: OrderAggregate | None) -> bool:
+    """Return whether the shop may ignore a payment without money: nobody tried to pay, or its order was archived."""
+    was_archived = owned is not None and (owned.is_archived or "restored_at" in owned.image)
+    return was_archived or paid["status"] in CONFIRMABLE
+
+
+def _claims(world: Simulation) -> dict[str, str]:
+    return {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
+
+
+def _orders_of_payments(world: Simulation) -> dict[str, str]:
+    """Return the order to which each payment of the provider belongs. Staff may assign it to another than it names."""
+    claims, orders = _claims(world), {}
+    asked = [one for one in world.clients.exchanges if one.path.endswith("/assign")]
+    assigned = {(one.path.split("/")[4], one.body["to_order_id"]) for one in asked}
+    for id, paid in world.provider.account.payments.items():
+        orders[id] = claims[id] if (id, claims.get(id)) in assigned else paid["metadata"]["order_id"]
+    return orders
 
 
 def _disputes_differ(world: Simulation, disputes: dict[str, str], payment: Payment) -> bool:
@@ -76,7 +101,9 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     part. Refunds and lost disputes use up the uncounted part first. The amounts that they then take from the counted
     parts must equal the sum of the order's `refunded` and `over_refunded`.
     """
-    order, refunds = owned.order, owned.items_of_type("Refund")
+    if (order := owned.order) is None:
+        return
+    refunds = owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
     matched = [payment for payment in matched if not payment.unmatched]
     taken = 0
@@ -116,14 +143,14 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     provider is recorded once, too. If its order is archived, a KeptEvent item records it.
     """
     yield from _wrongly_kept(world, ledger)
+    orders = _orders_of_payments(world)
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
     kept = {it["object_id"]["S"] for it in world.table.of_type("KeptEvent")}
     for id, one in world.provider.account.refunds.items():
         if one["status"] == "pending":
             yield f"refund {id} is still pending at the provider"
         elif one["status"] == "succeeded" and id not in kept:
-            payment, metadata = world.provider.account.payments[one["payment_intent"]], one["metadata"]
-            order_id = payment["metadata"]["order_id"] if is_outside(one) else metadata["order_id"]
+            order_id = orders[one["payment_intent"]] if is_outside(one) else one["metadata"]["order_id"]
             given[order_id, refund_id_in_shop(one)].append(one["amount"])
     for order_id, _, refunds in ledger.payments_and_refunds():
         for refund in refunds:
