@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, put_if_absent, update
-from functions.model.entities import Order, StartedPayment
+from functions.model.entities import ArchivedOrder, Order, StartedPayment
 from functions.model.errors import PaymentInProgress, PaymentNotPossible, TooManyPayments
 from functions.model.patterns import ORDER_BY_ID, PAYMENT_BY_ID, STARTED_PAYMENT_OF_ORDER
 from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
@@ -166,12 +166,14 @@ def cancel_open_payments(shop: ShopContext, provider: PaymentProvider, order_id:
     """Cancel the payments that were started for an order that cannot be paid any more. Return their ids.
 
     Safe to repeat. Sends no request to the provider if no payment was started, or if the order can still be paid. If
-    the money of a payment came before, it is refunded when it is recorded.
+    the money of a payment came before, it is refunded when it is recorded. If the event comes so late that the order is
+    archived, the started payment is not in the table any more, so the provider is asked for it.
     """
     started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
-    order = shop.table.get(ORDER_BY_ID, order_id=order_id) if started else None
-    if started is None or (isinstance(order, Order) and order.status == "PENDING"):
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    is_archived = isinstance(order, ArchivedOrder) or (order is not None and order.status == "ARCHIVING")
+    if (started is None and not is_archived) or (order is not None and order.status == "PENDING"):
         return []
     found = {payment.payment_id for payment in provider.find_open_payments(order_id)}
-    ids = sorted(found | {started.payment_id})
+    ids = sorted(found | ({started.payment_id} if started else set()))
     return [payment_id for payment_id in ids if provider.cancel_payment(payment_id).status == "cancelled"]

@@ -8,6 +8,7 @@ import pytest
 from functions.model.entities import Order
 from functions.model.errors import NotFound, PaymentInProgress, PaymentNotPossible, TooManyPayments, WrongState
 from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
+from functions.model.table import STARTED_PAYMENT
 from functions.shop import cancellation, credit_payments
 from functions.shop.offline_payments import ReceivedPayment, record_offline_payment
 from functions.shop.payment_provider import PaymentProviderUnavailable, ProviderPayment
@@ -15,7 +16,7 @@ from functions.shop.shop import ShopContext
 from functions.shop.started_payments import cancel_open_payments, start_payment
 from functions.shop.unmatched_payments import assign_payment
 from local.world.payment_provider import FakeProvider
-from proof.support.actors import ANN, BOB, STAFF, advance_to_status, get_order, place, report_payment
+from proof.support.actors import ANN, BOB, STAFF, advance_to_status, archive_order, get_order, place, report_payment
 from proof.support.client_faults import ProcessKilled, WireTap
 from tests.support.credit_actions import new_store_credit, parse_source
 
@@ -239,6 +240,19 @@ def test_a_lapsed_order_has_its_started_payment_cancelled(shop: ShopContext, pro
     cancellation.lapse_order(shop, order.order_id)
     for _ in range(2):
         assert cancel_open_payments(shop, provider, order.order_id) == [made.payment_id]
+    assert open_amounts(provider) == []
+
+
+def test_an_order_that_was_archived_before_its_event_came_leaves_no_open_payment(
+    shop: ShopContext, provider: FakeProvider
+) -> None:
+    order = place(shop)
+    made = start(shop, provider, order)
+    cancellation.lapse_order(shop, order.order_id)
+    archive_order(shop, order.order_id, to_stub=True)
+    shop.table.batch_delete([STARTED_PAYMENT.key(order_id=order.order_id)])
+    for cancelled in ([made.payment_id], []):
+        assert cancel_open_payments(shop, provider, order.order_id) == cancelled
     assert open_amounts(provider) == []
 
 
