@@ -32,18 +32,16 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     refunded.
     """
     claims, orders = _claims(world), _orders_of_payments(world)
-    stored: dict[str, list[tuple[str, Payment]]] = defaultdict(list)
-    for place, payments, _ in ledger.payments_and_refunds():
-        for payment in payments:
-            stored[payment.payment_id].append((place, payment))
+    found = [(place, payment) for place, payments, _ in ledger.payments_and_refunds() for payment in payments]
     for id, paid in world.provider.account.payments.items():
         ledger.count_premise()
         order_id, amount, is_captured = orders[id], paid["amount"], paid["status"] == "succeeded"
         has_money = is_captured and amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
         if has_money and claims.get(id) != order_id:
             yield f"payment {id} of order {order_id} is claimed by {claims.get(id)}"
-        kept = [payment for place, payment in stored[id] if place == order_id]
-        if others := [place for place, payment in stored[id] if place != order_id and payment.amount]:
+        stored = [(place, payment) for place, payment in found if payment.payment_id == id]
+        kept = [payment for place, payment in stored if place == order_id]
+        if others := [place for place, payment in stored if place != order_id and payment.amount]:
             yield f"payment {id} of order {order_id} is also stored for {others}"
         if not kept and not is_captured and _need_not_be_stored(paid, ledger.orders.get(order_id)):
             continue

@@ -849,7 +849,7 @@ class SimulatedTraffic:
             said = self.clients.call(STAFF, "POST", f"{path}/refund", None, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "sending a payment back")
 
-        acts = [send_back, partial(assign, other), partial(assign, order_id[::-1])]
+        acts: list[Callable[[], None]] = [send_back, partial(assign, other), partial(assign, order_id[::-1])]
         usual = 2 if self.rng.happens(0.8, *about, "known") else 0
         others = [self.rng.randint(0, 1, *about, "which")] if self.rng.happens(0.4, *about, "two hands") else []
         for number, act in enumerate(acts[which] for which in (usual, *others)):
