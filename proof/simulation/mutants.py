@@ -33,12 +33,14 @@ from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     cancellation,
+    credit_payments,
     customers,
     data_export,
     discounts,
     disputes,
     external_refunds,
     fulfilment,
+    offline_payments,
     order_notifications,
     payments,
     placing,
@@ -48,8 +50,10 @@ from functions.shop import (
     returns,
     reviews,
     shipments,
+    started_payments,
     stock,
     stock_parts,
+    unmatched_payments,
 )
 from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
@@ -286,6 +290,51 @@ MUTANTS = (
         "payments_give_back_what_they_brought",
     ),
     Mutant("refunds apart", "a refund is not written in its order's transaction", s.write_separately(t.REFUND)),
+    # The next bugs concern started payments, offline payments and assigned payments.
+    Mutant(
+        "shows what was due",
+        "a payment is shown although its amount was paid in another way before it was stored",
+        patch_attribute(started_payments, "_require_due", lambda *_: None),
+        first_seed=8,
+        judge="oracle",
+    ),
+    Mutant(
+        "credit outdates nothing",
+        "a payment with credit does not mark the started payment as outdated",
+        patch_attribute(credit_payments, "mark_outdated", s.keep_started_payment),
+        first_seed=4,
+        judge="oracle",
+    ),
+    Mutant(
+        "transfers outdate nothing",
+        "an offline payment does not mark the started payment as outdated",
+        patch_attribute(offline_payments, "mark_outdated", s.keep_started_payment),
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "leaves it open",
+        "the started payment of a lapsed or cancelled order is not cancelled",
+        patch_attribute(started_payments, "cancel_open_payments", lambda *_: []),
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "reverses nothing",
+        "a reversed offline payment still counts in its order's paid amount",
+        edit_code(
+            offline_payments.reverse_offline_payment,
+            ("paid=order.paid - (payment.amount - payment.uncounted)", "paid=order.paid"),
+        ),
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "assigns a copy",
+        "an assigned payment keeps its amount under the order id that the provider reported",
+        edit_code(unmatched_payments.assign_payment, ("amount=0,", "amount=payment.amount,")),
+        first_seed=5,
+    ),
     # The next bugs concern invoices.
     Mutant(
         "leaves out a number",

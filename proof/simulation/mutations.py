@@ -27,6 +27,7 @@ from functions.model import changes, copies, entities, money, pricing, timelines
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.events import ReceivedEvent
+from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
 from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
 from functions.runtime import clients, dead_letters
 from functions.runtime.log import log
@@ -42,6 +43,7 @@ from functions.shop import (
     refunds,
     returns,
     shipments,
+    started_payments,
     stock,
     stock_parts,
 )
@@ -471,6 +473,15 @@ def take_without_condition(order: entities.Order, *_: Any) -> Iterator[Write[ent
 
 
 _TAKE = stock.reserve
+
+
+def keep_started_payment(shop: Any, order_id: str) -> Write[Any]:
+    """Return a check that the started payment of an order stays as it is, but do not mark it as outdated."""
+    started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
+    return writes.check_unchanged(t.STARTED_PAYMENT, started) if started else _MARK_OUTDATED(shop, order_id)
+
+
+_MARK_OUTDATED = started_payments.mark_outdated
 
 
 def move_without_condition(*of: Any) -> Iterator[Write[entities.Stock]]:

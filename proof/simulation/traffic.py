@@ -61,7 +61,7 @@ ORDERS = (5, 8)
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
     "paid in part", "never paid", "cancelled", "paid by transfer", "paid by transfer", "paid by transfer and card",
-    "paid for another order", "paid for another order",
+    "paid for another order", "paid for another order", "paid for another order",
 )  # fmt: skip
 PAYMENT_STATUSES = {
     "paid twice": (("succeeded",), ("succeeded",)),
@@ -836,7 +836,7 @@ class SimulatedTraffic:
         Sometimes, another employee assigns the payment to another order, or sends it back, at the same time.
         """
         path, about = f"/orders/{order_id}/payments/{payment_id}", ("unmatched", payment_id)
-        other = self.rng.choice(sorted(self.known.orders), *about, "other")
+        other = self.rng.choice(list(self.known.orders)[-3:], *about, "other")
 
         def assign(to_order_id: str) -> None:
             body = {"to_order_id": to_order_id, "reason": "the customer told us"}
@@ -853,7 +853,7 @@ class SimulatedTraffic:
         usual = 2 if self.rng.happens(0.8, *about, "known") else 0
         others = [self.rng.randint(0, 1, *about, "which")] if self.rng.happens(0.4, *about, "two hands") else []
         for number, act in enumerate(acts[which] for which in (usual, *others)):
-            delay = 10 * MINUTE * self.rng.random(*about, "when") ** 3 + self.rng.random(*about, number)
+            delay = 10 * MINUTE * self.rng.random(*about, "when") ** 3 + 0.05 * self.rng.random(*about, number)
             self.clients.start("staff", act, delay)
 
     def _retry_refund(self, refund: Any) -> None:
