@@ -176,7 +176,8 @@ def offline_payments_are_what_staff_recorded(books: Books) -> Iterator[str]:
 def at_most_one_payment_can_be_confirmed(books: Books) -> Iterator[str]:
     """Check that customers can confirm at most one of the payments of an order that the shop has shown them.
 
-    Its amount was due when it was shown. If less is due after all reactions, the payment must be cancelled.
+    Its amount was due when it was shown. If less is due after all reactions, the payment must be cancelled. Exception:
+    the event about this was lost. Then the shop refunds the money, if the customer confirms the payment.
     """
     payments = {one.id: one for one in books.seen.payments}
     shown: dict[str, dict[str, float]] = defaultdict(dict)
@@ -191,17 +192,22 @@ def at_most_one_payment_can_be_confirmed(books: Books) -> Iterator[str]:
         if amount not in due[max(0, before - 1) :]:
             yield f"payment {id} of {amount} was shown for order {order_id}, when {due} had been due"
     for order_id, times in shown.items():
-        order = books.orders[order_id]
-        due_now = order.item["total"] - order.item["paid"] if order.status == "PENDING" else 0
+        due_since = [(at, _due(item)) for at, item in books.orders[order_id].versions]
         for id in times:
             books.count_premise("a payment was shown")
             books.count_premise("a shown payment was cancelled", not payments[id].captured)
-            if payments[id].ended_at == inf and payments[id].amount > due_now:
-                yield f"payment {id} of {payments[id].amount} can be confirmed, but {due_now} of {order_id} are due"
+            less_since = next((at for at, due in due_since if due < payments[id].amount), 0.0)
+            is_less = due_since[-1][1] < payments[id].amount and int(less_since) > books.seen.events_lost_up_to
+            if payments[id].ended_at == inf and is_less:
+                yield f"payment {id} of {payments[id].amount} can be confirmed, but {due_since[-1][1]} are due"
         for one, other in combinations(times, 2):
             since, until = max(times[one], times[other]), min(payments[one].ended_at, payments[other].ended_at)
             if since < until:
                 yield f"the payments {one} and {other} of order {order_id} could both be confirmed"
+
+
+def _due(order: Item) -> int:
+    return int(order["total"] - order["paid"]) if order["status"] == "PENDING" else 0
 
 
 def money_matches_its_order(books: Books) -> Iterator[str]:
