@@ -35,10 +35,9 @@ class Alarms(Construct):
         super().__init__(scope, id)
         topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         self.topic_arn: str = topic.topic_arn
-        self._allow_cloudwatch_to_publish(topic, key)
-        if stage.alarm_address:
-            mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
-            acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
+        allow_alarms(topic, stage)
+        # In a key policy, the resource "*" means only this key.
+        key.add_to_resource_policy(_allowed_to_alarms(self, "kms:Decrypt", "kms:GenerateDataKey", on="*"))
         self.rollback_alarms: list[cloudwatch.Alarm] = []
         for alarm in (*ALARMS, *([CANARY_ALARM] if stage.canary_minutes else [])):
             for name, metric in _alarm_metrics(self, alarm, places):
@@ -61,26 +60,30 @@ class Alarms(Construct):
         made.add_ok_action(action)
         return made
 
-    def _allow_cloudwatch_to_publish(self, topic: sns.Topic, key: kms.Key) -> None:
-        """Allow only this stack's alarms to publish to the topic, and to use the KMS key that encrypts the topic."""
-        stack = Stack.of(self)
-        own = stack.format_arn(
-            service="cloudwatch",
-            resource="alarm",
-            resource_name=f"{stack.stack_name}-*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        only = {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": own}}
-        cloudwatch_itself = iam.ServicePrincipal("cloudwatch.amazonaws.com")
 
-        def allowed(*actions: str, on: str) -> iam.PolicyStatement:
-            return iam.PolicyStatement(
-                actions=list(actions), resources=[on], principals=[cloudwatch_itself], conditions=only
-            )
+def allow_alarms(topic: sns.Topic, stage: Stage) -> None:
+    """Allow only this stack's alarms to publish to a topic, and send its messages to the stage's `alarm_address`."""
+    topic.add_to_resource_policy(_allowed_to_alarms(topic, "sns:Publish", on=topic.topic_arn))
+    if stage.alarm_address:
+        mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
+        acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
 
-        topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
-        # In a key policy, the resource "*" means only this key.
-        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))
+
+def _allowed_to_alarms(scope: Construct, *actions: str, on: str) -> iam.PolicyStatement:
+    """Return a statement that allows these actions to CloudWatch, on behalf of the alarms of this stack only."""
+    stack = Stack.of(scope)
+    own = stack.format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name=f"{stack.stack_name}-*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    return iam.PolicyStatement(
+        actions=list(actions),
+        resources=[on],
+        principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+        conditions={"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": own}},
+    )
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from ipaddress import ip_network
 
-from aws_cdk import ArnFormat, CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
 from functions.model.public_routes import UNSUBSCRIBE_PATH
-from stacks.alarms import EMAIL_RETRY_REASON, aws_metric
+from stacks.alarms import allow_alarms, aws_metric
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage, cost_tags
 
@@ -102,21 +100,7 @@ class FirewallStack(Stack):
         """
         topic = sns.Topic(self, "Topic", enforce_ssl=True)
         acknowledge(topic, dict.fromkeys(("AwsSolutions-SNS2", "Serverless-SNSEncryption"), NO_KEY_REASON))
-        alarms = self.format_arn(
-            service="cloudwatch", resource="alarm", resource_name=f"{self.stack_name}-*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )  # fmt: skip
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                conditions={"StringEquals": {"aws:SourceAccount": self.account}, "ArnLike": {"aws:SourceArn": alarms}},
-            )
-        )
-        if stage.alarm_address:
-            mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
-            acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
+        allow_alarms(topic, stage)
         for rule in ("OneAddress", *MANAGED_RULE_GROUPS):
             cloudwatch.Alarm(
                 self,

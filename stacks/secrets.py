@@ -36,78 +36,67 @@ class ShopSecrets(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        removal = stage.removal_policy
-        pepper = secretsmanager.Secret(
-            self,
+
+        def secret(
+            id: str, description: str, generator: secretsmanager.SecretStringGenerator, not_rotated: str
+        ) -> secretsmanager.Secret:
+            made = secretsmanager.Secret(
+                self,
+                id,
+                description=description,
+                encryption_key=key,
+                generate_secret_string=generator,
+                removal_policy=stage.removal_policy,
+            )
+            acknowledge(made, {"AwsSolutions-SMG4": not_rotated})
+            return made
+
+        pepper = secret(
             "Pepper",
-            description="Key for order ids and e-mail hashes. Never change it: retries would place new orders.",
-            encryption_key=key,
-            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
-            removal_policy=removal,
+            "Key for order ids and e-mail hashes. Never change it: retries would place new orders.",
+            secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            "With a new pepper, retried requests would place new orders, and known e-mail addresses would look unused.",
         )
-        webhook = secretsmanager.Secret(
-            self,
+        webhook = secret(
             "Webhook",
-            description="Signing secret of the payment provider's webhooks. `previous` stays valid in a rotation.",
-            encryption_key=key,
-            generate_secret_string=_rotatable_secret(),
-            removal_policy=removal,
+            "Signing secret of the payment provider's webhooks. `previous` stays valid in a rotation.",
+            _rotatable_secret(),
+            "The payment provider must change it at the same time, so a runbook rotates it, not a timer.",
         )
-        provider = secretsmanager.Secret(
-            self,
+        provider = secret(
             "Provider",
-            description="API key of the payment provider. Use a restricted key that can only read and create refunds.",
-            encryption_key=key,
-            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
-            removal_policy=removal,
+            "API key of the payment provider. Use a restricted key that can only read and create refunds.",
+            secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
+            "The payment provider creates and renews the key, and the shop's owner stores it here.",
         )
         self.origin_secret: secretsmanager.Secret | None = None
-        self.origin_secret_arn = ""
+        self.origin_secret_arn = self.canary_arn = ""
         if stage.web_acl:
-            self.origin_secret = secretsmanager.Secret(
-                self,
+            self.origin_secret = secret(
                 "Origin",
-                description="Secret that CloudFront sends to the API, so that no request can bypass the firewall.",
-                encryption_key=key,
-                generate_secret_string=_rotatable_secret(),
-                removal_policy=removal,
+                "Secret that CloudFront sends to the API, so that no request can bypass the firewall.",
+                _rotatable_secret(),
+                "A deploy gives CloudFront the secret version of the setting, so a runbook rotates it, not a timer.",
             )
             self.origin_secret_arn = self.origin_secret.secret_arn
-            both = "A deploy gives CloudFront the secret version of the setting, so a runbook rotates it, not a timer."
-            acknowledge(self.origin_secret, {"AwsSolutions-SMG4": both})
-        self.canary_arn = _create_canary_secret(self, stage, key) if stage.canary_minutes else ""
+        if stage.canary_minutes:
+            user = secretsmanager.SecretStringGenerator(
+                password_length=32,
+                exclude_characters='"\\',
+                secret_string_template=json.dumps({"username": CANARY_ADDRESS}),
+                generate_string_key="password",
+            )
+            self.canary_arn = secret(
+                "Canary",
+                "User of the canary. After a change, run `python -m ops canary-setup`.",
+                user,
+                "The user can only do what any customer can. canary-setup changes it.",
+            ).secret_arn
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
         self.required_origin_secret_arn = self.origin_secret_arn if stage.require_cloudfront else ""
         self.rotatable_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.origin_secret_arn])]
-        never = (
-            "With a new pepper, retried requests would place new orders, and known e-mail addresses would look unused."
-        )
-        agreed = "The payment provider must change it at the same time, so a runbook rotates it, not a timer."
-        theirs = "The payment provider creates and renews the key, and the shop's owner stores it here."
-        acknowledge(pepper, {"AwsSolutions-SMG4": never})
-        acknowledge(webhook, {"AwsSolutions-SMG4": agreed})
-        acknowledge(provider, {"AwsSolutions-SMG4": theirs})
-
-
-def _create_canary_secret(scope: Construct, stage: Stage, key: kms.IKey) -> str:
-    """Create the secret of the canary's user and return its ARN. The mail simulator of SES accepts the user's mails."""
-    user = secretsmanager.Secret(
-        scope,
-        "Canary",
-        description="User of the canary. After a change, run `python -m ops canary-setup`.",
-        encryption_key=key,
-        generate_secret_string=secretsmanager.SecretStringGenerator(
-            password_length=32,
-            exclude_characters='"\\',
-            secret_string_template=json.dumps({"username": CANARY_ADDRESS}),
-            generate_string_key="password",
-        ),
-        removal_policy=stage.removal_policy,
-    )
-    acknowledge(user, {"AwsSolutions-SMG4": "The user can only do what any customer can. canary-setup changes it."})
-    return str(user.secret_arn)
 
 
 def _rotatable_secret() -> secretsmanager.SecretStringGenerator:

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime.log import log
-from functions.shop.disputes import ProviderDisputeEvent
+from functions.shop.disputes import DisputeOutcome, ProviderDisputeEvent
 from functions.shop.external_refunds import ExternalRefundEvent
 from functions.shop.payment_provider import BadSignature, InvalidProviderEvent, RefundOutcome
 from functions.shop.payments import NO_ORDER, ProviderPaymentEvent
@@ -42,6 +42,11 @@ INQUIRY_PREFIX = "warning_"
 """The status of an inquiry starts with this prefix: https://docs.stripe.com/api/disputes/object
 
 An inquiry sends events of the same types as a dispute: https://docs.stripe.com/disputes/how-disputes-work
+"""
+LOST_STATUSES = ("lost", "prevented")
+"""The statuses of a dispute whose money stays with the customer. The card network refunds a prevented dispute.
+
+https://docs.stripe.com/api/disputes/object
 """
 REFUND_STATUSES: Mapping[str, RefundOutcome] = {
     "pending": "pending",
@@ -127,7 +132,7 @@ class PaymentIntent(StripeObject):
     amount: Amount
     amount_received: Amount | None = None
     currency: Currency
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] | None = None
     last_payment_error: PaymentError | None = None
     cancellation_reason: Reason | None = None
 
@@ -141,7 +146,7 @@ class Dispute(StripeObject):
     currency: Currency
     status: str
     reason: Reason | None = None
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] | None = None
 
 
 class Refund(StripeObject):
@@ -195,13 +200,15 @@ def _parse_dispute(event: StripeEvent) -> Sequence[ShopEvent]:
     log.warning("dispute_event_received", extra={**ids, "type": event.type, "status": dispute.status})
     if dispute.payment_intent is None or dispute.status.startswith(INQUIRY_PREFIX):
         return []
-    closed: Literal["won", "lost"] = "lost" if dispute.status == "lost" else "won"
+    outcome: DisputeOutcome = "opened"
+    if event.type == "charge.dispute.closed" or dispute.status == "prevented":
+        outcome = "lost" if dispute.status in LOST_STATUSES else "won"
     update = ProviderDisputeEvent(
         event_id=event.id,
         dispute_id=dispute.id,
         payment_id=dispute.payment_intent,
         order_id=_own_id(dispute.metadata, "order_id") or NO_ORDER,
-        outcome=closed if event.type == "charge.dispute.closed" else "opened",
+        outcome=outcome,
         amount=dispute.amount,
         currency=dispute.currency.upper(),
         reason=dispute.reason,
@@ -267,7 +274,7 @@ def _parse_object(event: StripeEvent, kind: type[T]) -> T:
         raise InvalidProviderEvent(*wrong) from None
 
 
-def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ORDER_ID) -> str | None:
+def _own_id(metadata: Mapping[str, str] | None, name: str, pattern: str = ORDER_ID) -> str | None:
     """Return an id from the metadata of an object, or None if the id is missing or does not match `pattern`."""
-    found = metadata.get(name, "")
+    found = (metadata or {}).get(name, "")
     return found if re.fullmatch(pattern, found) else None

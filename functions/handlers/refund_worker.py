@@ -27,8 +27,7 @@ def handle_event(shop: ShopContext, provider: PaymentProvider, event: ReceivedEv
         settle_refund(shop, provider, event)
         return
     if event.name == "StartedPaymentOutdated":
-        cancelled = [event.data.payment_id]
-        provider.cancel_payment(event.data.payment_id)
+        cancelled = started_payments.cancel_payments(provider, [event.data.payment_id])
     else:
         cancelled = started_payments.cancel_open_payments(shop, provider, event.data.order_id)
     effect = f"{event.data.order_id}-cancelled" if cancelled else None

@@ -5,14 +5,16 @@ a payment about another amount is cancelled before the new payment is returned. 
 
 1. `start_payment` stores the started payment, and then reads the order once more. So it sees each change of the due
    amount that was written before.
-2. A payment with credit, which changes the due amount later, sees the started payment, and marks it as OUTDATED in its
-   own transaction. The refunds Lambda then cancels it at the provider. It also does so if the order lapses or is
-   cancelled.
+2. Another payment, such as with credit, which changes the due amount later, sees the started payment, and marks it as
+   OUTDATED in its own transaction. The refunds Lambda then cancels it at the provider. It also does so if the order
+   lapses or is cancelled.
 
 If a process dies between the provider's answer and the write, no browser has the payment's client secret, so nobody can
 confirm this payment. The next start finds it under the same idempotency key, or by its order id.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -59,12 +61,12 @@ def start_payment(shop: ShopContext, provider: PaymentProvider, caller: Caller, 
             if is_current and not _has_ended(shop, earlier, started):
                 return earlier
             _cancel_or_raise(shop, provider, started)
-        try:
-            return _start(shop, provider, order, started)
-        except ProviderRejected as rejection:
-            raise PaymentNotPossible(rejection.code) from rejection
+        return _start(shop, provider, order, started)
 
-    return retry_on_conflict(shop, attempt)
+    try:
+        return retry_on_conflict(shop, attempt)
+    except ProviderRejected as rejection:
+        raise PaymentNotPossible(rejection.code) from rejection
 
 
 def _start(
@@ -174,6 +176,20 @@ def cancel_open_payments(shop: ShopContext, provider: PaymentProvider, order_id:
     is_archived = isinstance(order, ArchivedOrder) or (order is not None and order.status == "ARCHIVING")
     if (started is None and not is_archived) or (order is not None and order.status == "PENDING"):
         return []
-    found = {payment.payment_id for payment in provider.find_open_payments(order_id)}
-    ids = sorted(found | ({started.payment_id} if started else set()))
-    return [payment_id for payment_id in ids if provider.cancel_payment(payment_id).status == "cancelled"]
+    ids = {started.payment_id} if started else set()
+    with suppress(ProviderRejected):  # the shop has no payment provider any more
+        ids |= {payment.payment_id for payment in provider.find_open_payments(order_id)}
+    return cancel_payments(provider, sorted(ids))
+
+
+def cancel_payments(provider: PaymentProvider, payment_ids: Iterable[str]) -> list[str]:
+    """Cancel these payments if they are open, and return the ids of those that are cancelled. Safe to repeat.
+
+    A payment that the provider does not know, for example because the keys are of another account, is left out.
+    """
+    cancelled = []
+    for payment_id in payment_ids:
+        with suppress(ProviderRejected):
+            if provider.cancel_payment(payment_id).status == "cancelled":
+                cancelled.append(payment_id)
+    return cancelled

@@ -24,6 +24,8 @@ from ops import targets
 from ops.targets import ShopTarget
 
 ENDPOINTS = "/v1/webhook_endpoints"
+OBJECTS = ("list", "webhook_endpoint")
+"""The objects in the answers about endpoints. An error has no object."""
 
 
 class StripeRejected(Exception):
@@ -59,8 +61,10 @@ class StripeEndpoints:
             content = json.loads(answer.data)
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise StripeRejected(f"Stripe did not answer at {self._url}: {type(error).__name__}") from error
-        if answer.status >= 300:
-            raise StripeRejected(f"Stripe answered {answer.status}: {content['error']['message']}")
+        if not isinstance(content, dict) or content.get("object") not in OBJECTS:
+            said = content.get("error") if isinstance(content, dict) else None
+            why = said.get("message", "") if isinstance(said, dict) else "this is no answer of Stripe"
+            raise StripeRejected(f"{self._url} answered {answer.status}: {why}")
         return content
 
 
@@ -73,6 +77,12 @@ def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_
     missing = sorted(EVENT_PARSERS.keys() - set(found["enabled_events"])) if found else []
     if found and found["status"] != "enabled":
         raise StripeRejected(f"The endpoint {webhook_url} is disabled: enable it in Stripe's dashboard.")
+    secret = shop.client("secretsmanager").list_secret_version_ids(SecretId=shop.outputs["WebhookSecret"])
+    if found and len(secret["Versions"]) < 2:
+        raise StripeRejected(
+            f"The endpoint {webhook_url} exists, but its signing secret is not stored. Delete the endpoint in Stripe's "
+            "dashboard and run this command again, or set STRIPE_WEBHOOK_SECRET to the secret that the dashboard shows."
+        )
     if check:
         if found is None:
             raise StripeRejected(f"Stripe has no endpoint {webhook_url}: run this command without --check.")
@@ -127,6 +137,8 @@ def run(args: argparse.Namespace) -> None:
     if "ProviderSecret" not in shop.outputs:
         sys.exit("The shop has no payment provider: set provider_url to https://api.stripe.com, and deploy.")
     shop_key = os.environ.get("SHOP_API_KEY", "")
+    if forwarding and (args.check or key):
+        sys.exit("STRIPE_WEBHOOK_SECRET only stores secrets: unset it, or unset STRIPE_API_KEY and leave out --check.")
     if forwarding:
         print(store_secrets(shop, forwarding, shop_key))
         return

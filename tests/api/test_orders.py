@@ -44,6 +44,8 @@ def test_a_quote_shows_the_total_that_the_order_then_has(api: ApiHarness) -> Non
     assert [(one["product_id"], one["backordered"]) for one in quote.body["lines"]] == [("mug", 0)]
     refused = api.call("POST", "/orders", ANN, {**basket, "expected_total": 2499}, key="k")
     assert (refused.problem_type, refused.body["total"]) == ("total-changed", 2500)
+    free = api.call("POST", "/orders", ANN, {**basket, "expected_total": 0}, key="k")
+    assert free.problem_type == "total-changed", "an order may be free"
     assert api.call("POST", "/orders", ANN, {**basket, "expected_total": 2500}, key="k").status == 201
 
 

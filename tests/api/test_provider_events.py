@@ -47,7 +47,7 @@ def refund_of(api: ApiHarness, order_id: str) -> Any:
 # disputes -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("closed", "status", "refunded"),
-    [("won", "CAPTURED", 0), ("lost", "REFUNDED", 2500)],
+    [("won", "CAPTURED", 0), ("lost", "REFUNDED", 2500), ("prevented", "REFUNDED", 2500)],
 )
 def test_a_dispute_is_opened_and_closed(
     api: ApiHarness, paid: str, closed: str, status: str, refunded: int, logged: Lines
@@ -57,7 +57,7 @@ def test_a_dispute_is_opened_and_closed(
     ended = post_webhook(api, event_of("charge.dispute.closed", dispute(closed), "evt_10"))
     assert ended.body["status"] == status
     assert payment_of(api, paid)["disputes"] == {
-        "dp_1": {"status": closed.upper(), "amount": 2500, "reason": "fraudulent"}
+        "dp_1": {"status": "WON" if closed == "won" else "LOST", "amount": 2500, "reason": "fraudulent"}
     }
     assert api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == refunded
     assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute_event_received"] == [

@@ -37,7 +37,9 @@ class FakeEndpoints(StripeEndpoints):
 @pytest.fixture
 def shop() -> Mock:
     """A deployed shop with the ids of its secrets."""
-    return Mock(outputs={"WebhookSecret": "webhook", "ProviderSecret": "provider"})
+    shop = Mock(outputs={"WebhookSecret": "webhook", "ProviderSecret": "provider"})
+    shop.client.return_value.list_secret_version_ids.return_value = {"Versions": ["generated", "stored"]}
+    return shop
 
 
 def stored(shop: Mock) -> dict[str, str]:
@@ -73,6 +75,33 @@ def test_a_disabled_endpoint_is_reported(shop: Mock, check: bool) -> None:
         set_up(shop, account, URL, "", check=check)
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_an_endpoint_whose_signing_secret_was_lost_is_reported(shop: Mock, check: bool) -> None:
+    shop.client.return_value.list_secret_version_ids.return_value = {"Versions": ["generated"]}
+    account = FakeEndpoints({"id": "we_1", "url": URL, "status": "enabled", "enabled_events": [*EVENT_PARSERS]})
+    with pytest.raises(StripeRejected, match="signing secret is not stored"):
+        set_up(shop, account, URL, "rk_1", check=check)
+    assert stored(shop) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (401, '{"error": {"message": "Invalid API Key"}}', "answered 401: Invalid API Key"),
+        (404, '{"message": "no route"}', "answered 404: this is no answer of Stripe"),
+        (200, "{}", "answered 200: this is no answer of Stripe"),
+        (200, "[]", "answered 200: this is no answer of Stripe"),
+        (200, "<html>", "did not answer"),
+    ],
+)
+def test_an_answer_that_is_not_stripes_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, status: int, body: str, said: str
+) -> None:
+    monkeypatch.setattr("urllib3.PoolManager.request", lambda *_, **__: Mock(status=status, data=body.encode()))
+    with pytest.raises(StripeRejected, match=said):
+        StripeEndpoints("https://api.stripe.com", "sk_1").find(URL)
+
+
 def test_a_check_without_an_endpoint_changes_nothing(shop: Mock) -> None:
     account = FakeEndpoints()
     with pytest.raises(StripeRejected, match="no endpoint"):
@@ -87,6 +116,8 @@ def test_the_signing_secret_of_stripes_cli_is_stored_without_an_endpoint(
     monkeypatch.delenv("STRIPE_API_KEY", raising=False)
     monkeypatch.delenv("SHOP_API_KEY", raising=False)
     monkeypatch.setattr("ops.targets.resolve_target", lambda args: shop)
+    with pytest.raises(SystemExit, match="leave out --check"):
+        stripe_setup.run(Mock(check=True))
     stripe_setup.run(Mock(check=False))
     assert {name: json.loads(value) for name, value in stored(shop).items()} == {
         "webhook": {"current": "whsec_cli", "previous": ""}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.adapters.payment_provider import HttpPaymentProvider
 from functions.model.entities import Order
 from functions.model.errors import NotFound, PaymentInProgress, PaymentNotPossible, TooManyPayments, WrongState
 from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
@@ -241,6 +242,16 @@ def test_a_lapsed_order_has_its_started_payment_cancelled(shop: ShopContext, pro
     for _ in range(2):
         assert cancel_open_payments(shop, provider, order.order_id) == [made.payment_id]
     assert open_amounts(provider) == []
+
+
+def test_a_payment_that_the_provider_rejects_is_neither_started_again_nor_cancelled(shop: ShopContext) -> None:
+    order, without_provider = place(shop), HttpPaymentProvider("", "")
+    start_payment(shop, FakeProvider(), ANN, order.order_id)
+    with pytest.raises(PaymentNotPossible) as rejection:
+        start_payment(shop, without_provider, ANN, order.order_id)
+    assert rejection.value.code == "no_payment_provider"
+    cancellation.lapse_order(shop, order.order_id)
+    assert cancel_open_payments(shop, without_provider, order.order_id) == []
 
 
 def test_an_order_that_was_archived_before_its_event_came_leaves_no_open_payment(

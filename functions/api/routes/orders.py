@@ -50,6 +50,7 @@ from functions.model.errors import (
     UnknownProducts,
     WrongState,
 )
+from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import observability
 from functions.shop import cancellation, orders, placing
 from functions.shop.lists import ListRequest
@@ -124,7 +125,7 @@ class NewOrder(Basket):
     `expected_total`: the total of a quote. The order is rejected if its total would differ.
     """
 
-    expected_total: Price | None = None
+    expected_total: Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)] | None = None
 
 
 class QuoteAnswer(ResponseModel):

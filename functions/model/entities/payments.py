@@ -129,8 +129,8 @@ class StartedPayment:
     """The latest payment that a customer started at the payment provider, to pay what is due for an order.
 
     `payment_id`: the provider's id. `amount`: the due amount, which the payment is about. `attempt`: how many payments
-    were started for the order. OUTDATED: a payment with credit has changed the due amount since, so the started payment
-    must be cancelled.
+    were started for the order. OUTDATED: another payment has changed the due amount since, so the started
+    payment must be cancelled.
     """
 
     order_id: str
