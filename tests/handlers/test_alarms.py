@@ -1,11 +1,10 @@
 """Tests each alarm with its runbook: a failure raises the alarm, and the commands of the runbook end it."""
 
 import base64
-import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -19,13 +18,13 @@ from moto.sqs.models import sqs_backends
 
 from functions.api.http import context
 from functions.dynamodb.errors import Permanent
-from functions.handlers import archive_worker, fulfilment_worker, order_notification_worker
+from functions.handlers import fulfilment_worker, order_notification_worker
+from functions.handlers.archive_worker import parse_archive
 from functions.handlers.backlog_metrics import handler as measure_backlogs
 from functions.model import changes
 from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.runtime import clients, environment, secrets
-from functions.shop.shop import ShopContext
 from local.world.dynamodb_engine import REGION
 from local.world.harness import READERS, ShopHarness
 from ops import targets
@@ -41,7 +40,8 @@ from proof.support.alarm_model import (
     runbook_commands,
 )
 from proof.support.api_variables import VARIABLES
-from proof.support.client_faults import ProcessKilled, fail_calls
+from proof.support.archiving import expire_everything, order_messages, run_archive
+from proof.support.client_faults import crash_at, fail_calls
 from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
 
@@ -58,7 +58,6 @@ class Scene:
 
     harness: ShopHarness
     told: EmittedMetrics
-    patch: pytest.MonkeyPatch
     trouble: ExitStack
     known: dict[str, str]
     values: dict[str, Callable[[], Sequence[float]]] = field(default_factory=dict)
@@ -114,20 +113,14 @@ class Scene:
         )
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
 
-    def message(self, name: str, body: str) -> dict[str, Any]:
-        """Return a message of a queue as Lambda passes it to a function."""
-        arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}"
-        return {"messageId": "m-1", "body": body, "eventSourceARN": arn, "attributes": {"ApproximateReceiveCount": "1"}}
-
 
 @pytest.fixture
 def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """An open shop on AWS. Two of its queues and one schedule have dead-letter queues, and its API answers."""
     sqs = clients.client("sqs")
     urls = [runs := sqs.create_queue(QueueName="order_deadlines-dead")["QueueUrl"]]
-    sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[
-        "order_deadlines-dead"
-    ].last_purged_at = None  # SQS allows one purge a minute
+    queues = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues
+    queues["order_deadlines-dead"].last_purged_at = None  # SQS allows one purge a minute
     for name, dead in DEAD.items():
         url = sqs.create_queue(QueueName=dead)["QueueUrl"]
         urls += [harness.queues[name], url]
@@ -142,9 +135,8 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     )
     monkeypatch.setattr(targets, "_find_deployed_target", lambda name, region: there)
     find = FailureRepository.for_target
-    monkeypatch.setattr(
-        FailureRepository, "for_target", lambda there, **_: find(there)
-    )  # moto reports the length of a queue without a delay
+    # moto reports the length of a queue without a delay
+    monkeypatch.setattr(FailureRepository, "for_target", lambda there, **_: find(there))
     figures = _figures("cloudwatch"), _figures("dynamodb"), harness.shop.table.name
     monkeypatch.setattr(targets, "resolve_metrics", lambda args: figures)
     secretsmanager = clients.client("secretsmanager")
@@ -173,7 +165,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     harness.open_shop()
     harness.process_all()
     with capture_metrics() as told, ExitStack() as trouble:
-        yield Scene(harness, told, monkeypatch, trouble, known)
+        yield Scene(harness, told, trouble, known)
     context.shop.cache_clear()
     secrets.get_secret.cache_clear()
 
@@ -277,9 +269,8 @@ def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
     yield
     scene.harness.place_order(mug=1)
     records = scene.harness.new_records()
-    scene.trouble.enter_context(
-        mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
-    )
+    older_code = mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
+    scene.trouble.enter_context(older_code)
     assert READERS["copies_reader"].handler({"Records": records}, None) == {"batchItemFailures": []}
     measure_backlogs({}, None)
     yield
@@ -386,24 +377,10 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Incident:
         call()
 
 
-def skip_pauses(scene: Scene) -> None:
-    """Let the tables of all functions retry without a real pause. The shop's clock advances instead."""
-    harness, wired = scene.harness, clients.create_shop
-
-    def passing(seconds: float) -> None:
-        harness.clock_offset += timedelta(seconds=seconds)
-
-    def shop(table_name: str, **settings: Any) -> ShopContext:
-        made = wired(table_name, **settings)
-        return replace(made, table=replace(made.table, sleep=passing, clock=harness.now))
-
-    scene.patch.setattr(clients, "create_shop", shop)
-
-
 def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The table's maximum units are too low, so it rejects the writes of copies for longer than their retries last."""
     harness = scene.harness
-    skip_pauses(scene)
+    harness.pass_time_while_sleeping()
     yield
     for number in range(4):
         harness.place_order(str(number), mug=1)
@@ -418,7 +395,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 def busy(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The table's maximum units are too low, so it rejects orders for longer than their retries last."""
-    skip_pauses(scene)
+    scene.harness.pass_time_while_sleeping()
     context.shop.cache_clear()
     api = ApiHarness(scene.harness.shop)
     assert api.place_order("first").status == 201
@@ -435,7 +412,7 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     harness = scene.harness
     measure_backlogs({}, None)
     yield
-    order_id = harness.place_order(mug=1)
+    harness.place_order(mug=1)
     clients.client("events").disable_rule(Name="order_deadlines")
     harness.clock_offset += timedelta(minutes=50)
     if scene.runs("order_deadlines"):
@@ -446,9 +423,7 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     if scene.runs("order_deadlines"):
         harness.lapse(harness.now().isoformat())
     measure_backlogs({}, None)
-    assert [
-        image["status"]["S"] for image in harness.partition(f"ORDER#{order_id}") if image["SK"]["S"] == "ORDER"
-    ] == ["LAPSED"]
+    assert [image["status"]["S"] for image in _orders(harness)] == ["LAPSED"]
     assert scene.waiting("order_deadlines-dead") == 0
 
 
@@ -489,33 +464,23 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
     harness.process_all()
-    harness.advance_days(days=396)
-    READERS["copies_reader"].handler({"Records": (records := harness.new_records())}, None)
-    READERS["event_publisher"].handler({"Records": records}, None)
-    (message,) = [
-        scene.message("archive", one["body"])
-        for one in harness.take_messages("archive")
-        if "OrderExpired" in one["body"]
-    ]
-    with (
-        mock.patch.object(archive_worker, "replace_order_with_stub", side_effect=ProcessKilled),
-        pytest.raises(ProcessKilled),
-    ):
-        archive_worker.handler({"Records": [message]}, None)
+    (message,) = order_messages(expire_everything(harness))
+    with crash_at("s3", "PutObject"):
+        run_archive(message)
     ((key, written),) = harness.objects("archive").items()
     payment = next(it for it in harness.partition(f"ORDER#{order_id}") if it["type"]["S"] == "Payment")
-    mended = copy.deepcopy(payment) | {"reason": {"S": "checked by hand"}}
+    mended = payment | {"reason": {"S": "checked by hand"}}
     harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=mended)
-    assert archive_worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
+    assert run_archive(message) == []
     assert mended in harness.partition(f"ORDER#{order_id}"), "nothing is deleted"
     scene.known["OBJECT"] = key
     measure_backlogs({}, None)
     yield
     harness.process_all()
     measure_backlogs({}, None)
-    (body,) = (body for name, body in harness.objects("archive").items() if name == key)
+    body = harness.objects("archive")[key]
     assert body != written
-    assert mended in archive_worker.parse_archive(body)
+    assert mended in parse_archive(body)
 
 
 def slow(scene: Scene, alarm: AlarmDefinition) -> Incident:
@@ -544,7 +509,7 @@ def slow(scene: Scene, alarm: AlarmDefinition) -> Incident:
 def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A deploy changed the sender to an address that SES has not verified."""
     harness = scene.harness
-    skip_pauses(scene)
+    harness.pass_time_while_sleeping()
     harness.place_order("good", mug=1)
     harness.process_all()
     yield

@@ -13,13 +13,13 @@ from functions.handlers import copies_reader
 from functions.model.table import REVIEW, ROWS, ROWS_BY_TYPE
 from functions.model.totals import TOTAL_FIELDS, review_contributions
 from functions.runtime import environment
-from functions.shop import cancellation, returns, shipments
+from functions.shop import cancellation, returns
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from local.world.expiry import expire_until
-from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, record_calls
 from proof.support.examples import many
 from proof.support.samples import SAMPLES
@@ -177,47 +177,6 @@ def test_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness)
     assert sold(harness) == [(kept, 3, 2)]
 
 
-def test_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=3, pot=1)
-    harness.pay_order(order_id)
-    fulfil_order(harness.shop, order_id)
-    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
-    cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all()
-    assert sold(harness) == [(order_id, 3, 0)], "the rest may still be sent"
-    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
-    harness.process_all()
-    assert sold(harness) == [(order_id, 1, 0)]
-
-
-def test_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.pay_order(order_id)
-    harness.process_all()
-    cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all()
-    assert sold(harness) == [(order_id, 1, 0)], "the order may still be sent"
-    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
-    harness.process_all()
-    assert sold(harness) == []
-    (line,) = copied(harness, order_id)["Sale"]
-    assert line["quantity"] == {"N": "0"}, "the item stays, so that a late record cannot restore it"
-
-
-def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2, pot=1)
-    harness.pay_order(order_id)
-    harness.process_all()
-    harness.dispatch_order(order_id)
-    (shipped,) = of_order(harness.new_records(), order_id)
-    with record_calls("dynamodb", "PutItem") as puts:
-        handle(shipped)
-    assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary"]
-
-
 def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
@@ -248,22 +207,6 @@ def test_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
     assert handle(*batch) == again()
     assert summary(harness, ill) == ("CANCELLED", 2)
     assert [image["event"]["S"] for image in copied(harness, ill)["Activity"]] == ["OrderPlaced", "OrderCancelled"]
-
-
-def test_the_summary_follows_every_status(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.process_all()
-    seen = [summary(harness, order_id)]
-    for step in (
-        lambda: harness.pay_order(order_id),
-        lambda: harness.dispatch_order(order_id),
-        lambda: harness.deliver_order(order_id),
-    ):
-        step()
-        harness.process_all()
-        seen.append(summary(harness, order_id))
-    assert seen == [("PENDING", 1), ("FULFILLING", 3), ("SHIPPED", 4), ("DELIVERED", 5)]
 
 
 def test_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> None:

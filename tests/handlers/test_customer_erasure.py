@@ -21,15 +21,14 @@ from functions.model import changes, table
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.table import FOLLOW, REVIEW
 from functions.runtime import clients
-from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
-from functions.shop import cancellation, customers, follows, orders, placing, products, refunds, reviews, shipments
+from functions.shop import cancellation, customers, follows, orders, placing, products, refunds, reviews
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from local.world.expiry import expire_until
-from local.world.harness import READERS, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import READERS, STAFF, ShopHarness
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
 from proof.support.lambda_context import FakeContext
@@ -54,14 +53,6 @@ def canaries(person: Caller) -> dict[str, str]:
 
 
 CANARIES = [word for person in PEOPLE for word in canaries(person).values()]
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The log of all functions."""
-    text = io.StringIO()
-    monkeypatch.setattr(function_log.handlers[0], "stream", text)
-    return text
 
 
 def address(person: Caller) -> Address:
@@ -461,26 +452,6 @@ def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
     assert not any("failures" in places for places in left.values())
     assert not any("archive" in left.get(word, ()) for word in canaries(other).values())
     assert any("archive" in left.get(word, ()) for word in canaries(first).values())
-
-
-def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: ShopHarness) -> None:
-    """A piece that was never sent kept the order open, so the order kept its address."""
-    ann = PEOPLE[0]
-    live(harness, ann)
-    order_id = place(harness, ann, "in parts", mug=2)
-    pay(harness, order_id)
-    harness.process_all()
-    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "9", {"mug": 1})
-    harness.deliver_order(order_id)
-    erase_customer(harness.shop, ann, ann.id)
-    harness.process_all()
-    run(harness)
-    assert f"table ORDER#{order_id} ORDER" in set().union(*found(harness).values())
-    cancellation.cancel_order(harness.shop, STAFF, order_id)
-    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
-    harness.process_all()
-    run(harness)
-    assert f"table ORDER#{order_id} ORDER" not in set().union(*found(harness).values())
 
 
 # runs whose time ends -------------------------------------------------------------------------------------------------

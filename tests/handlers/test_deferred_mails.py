@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from datetime import timedelta
-from types import ModuleType
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from local.world.harness import ANN, READERS, STAFF, ShopHarness
 from proof.support.alarm_model import capture_metrics
 from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
 from tests.adapters.test_mailer import NOT_VERIFIED
+from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
 QUOTA = ("LimitExceededException", "Daily message quota exceeded.")
@@ -58,18 +59,10 @@ def alert_messages(harness: ShopHarness) -> list[Message]:
     return harness.take_messages("product_alert")
 
 
-def handle(worker: ModuleType, *batch: Message) -> list[str]:
-    """Return the ids of the messages that SQS delivers again."""
-    answer = worker.handler({"Records": list(batch)}, None)
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+send_orders = partial(failed_ids, order_notification_worker)
 
 
-def send_orders(*batch: Message) -> list[str]:
-    return handle(order_notification_worker, *batch)
-
-
-def send_alerts(*batch: Message) -> list[str]:
-    return handle(product_alert_worker, *batch)
+send_alerts = partial(failed_ids, product_alert_worker)
 
 
 def mailed(harness: ShopHarness) -> Counter[str]:
@@ -91,6 +84,9 @@ def test_a_mail_that_is_refused_for_now_is_deferred_and_sent_as_soon_as_it_comes
         assert send_orders(message) == []
     (deferred,) = shop.take_deferred_messages("order_notification")
     assert fields(deferred)["detail"] == fields(message)["detail"]
+    order_id = fields(message)["detail"]["data"]["order_id"]
+    (mail,) = list_notifications_of_order(shop.shop, ListRequest(ANN, 10), order_id).items
+    assert (mail.event, mail.status) == ("OrderPlaced", "SENDING"), "a deferred mail is listed as one being sent"
     assert [one["DelaySeconds"] for one in sent] == [900 if (code, text) == QUOTA else 60]
     assert send_orders(deferred) == [], "the deferred mail does not wait for the end of a claim"
     assert (mailed(shop).total(), shop.objects("failures")) == (1, {})
@@ -113,13 +109,6 @@ def test_the_delay_grows_and_the_time_of_the_first_deferral_stays(shop: ShopHarn
     assert first_times.pop() >= began.isoformat()[:19]
     assert logged.values(metrics.MAILS_DEFERRED, function="order_notification") == [1] * 4
     assert [round(age / 60_000) for age in logged.values(metrics.MAIL_DEFERRAL_AGE)] == [0, 1, 6, 21]
-
-
-def test_a_mail_above_the_rate_waits_in_place_while_time_is_left(shop: ShopHarness) -> None:
-    message = order_messages(shop)[0]
-    with fail_calls("sesv2", "SendEmail", *RATE, times=3):
-        assert send_orders(message) == []
-    assert (mailed(shop).total(), shop.take_deferred_messages("order_notification")) == (1, [])
 
 
 def test_a_time_out_is_no_refusal_so_the_claim_stays(shop: ShopHarness) -> None:
@@ -260,15 +249,6 @@ def test_a_sender_whose_claim_has_ended_changes_nothing_once_another_has_sent_th
     assert list_notifications_of_order(shop.shop, *asked).items == tuple(marked)
     assert send_orders(message, *shop.take_deferred_messages("order_notification")) == []
     assert mailed(shop).total() == 2 - refused
-
-
-def test_a_deferred_mail_is_listed_as_one_that_is_being_sent(shop: ShopHarness) -> None:
-    message = order_messages(shop)[0]
-    with fail_calls("sesv2", "SendEmail", *QUOTA):
-        send_orders(message)
-    order_id = fields(message)["detail"]["data"]["order_id"]
-    (mail,) = list_notifications_of_order(shop.shop, ListRequest(ANN, 10), order_id).items
-    assert (mail.event, mail.status) == ("OrderPlaced", "SENDING")
 
 
 # alerts to followers --------------------------------------------------------------------------------------------------

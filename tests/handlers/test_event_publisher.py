@@ -15,7 +15,7 @@ from functions.handlers import event_publisher
 from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
-from functions.shop import cancellation, payments
+from functions.shop import cancellation
 from local.world.harness import ANN, ShopHarness
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
@@ -103,41 +103,6 @@ def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_ite
     for call in bus.calls:
         items = [item_key_of(records[detail["id"]]) for detail in call]
         assert len(items) == len(set(items))
-
-
-def test_two_records_of_one_item_go_in_two_calls_in_their_order(
-    harness: ShopHarness, onto: Callable[[Bus], Bus]
-) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.pay_order(order_id)
-    harness.new_records()
-    bus = onto(Bus())
-    handle(without_stock(harness.all_records))
-    calls = [[detail["type"] for detail in call] for call in bus.calls]
-    assert calls == [["CustomerRegistered", "OrderPlaced", "PaymentCaptured"], ["OrderPaid"]]
-
-
-def test_a_payment_that_fits_no_order_is_an_event_for_a_person(
-    harness: ShopHarness, onto: Callable[[Bus], Bus]
-) -> None:
-    harness.open_shop()
-    harness.new_records()
-    payment = payments.ProviderPaymentEvent("evt_1", "pi_1", "unknown-order", "succeeded", 2500, "EUR")
-    payments.record_payment(harness.shop, payment, {"id": "evt_1"})
-    bus = onto(Bus())
-    handle(harness.new_records())
-    (event,) = bus.taken
-    (stored,) = payments.list_unmatched_payments(harness.shop)
-    assert (event["type"], event["time"]) == ("PaymentUnmatched", stored.updated_at)
-    assert event["data"] == {
-        "order_id": "unknown-order",
-        "payment_id": "pi_1",
-        "method": "CARD",
-        "status": "UNMATCHED",
-        "amount": 2500,
-        "currency": "EUR",
-    }
 
 
 def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from functions.shop import cancellation, discounts, orders, placing
 from local.world.expiry import expire_until
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
 
@@ -27,10 +29,7 @@ def paid(harness: ShopHarness) -> str:
     return order_id
 
 
-def handle(*messages: Message) -> list[str]:
-    """Run the worker. Return the ids of the messages that SQS delivers again."""
-    answer = fulfilment_worker.handler({"Records": list(messages)}, None)
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+handle = partial(failed_ids, fulfilment_worker)
 
 
 def of_type(harness: ShopHarness, order_id: str, name: str) -> list[dict[str, Any]]:
@@ -44,11 +43,6 @@ def is_fulfilled_once(harness: ShopHarness, order_id: str, number: int = 1) -> N
     assert {id: part["N"] for id, part in shipment["quantities"]["M"].items()} == {"mug": "2", "pot": "1"}
     order = orders.get_order(harness.shop, STAFF, order_id)
     assert (order.status, order.version) == ("FULFILLING", 3)
-
-
-def test_a_paid_order_gets_its_invoice_and_its_shipment(harness: ShopHarness, paid: str) -> None:
-    assert handle(*harness.take_messages("fulfilment")) == []
-    is_fulfilled_once(harness, paid)
 
 
 def test_a_message_that_comes_again_changes_nothing(harness: ShopHarness, paid: str) -> None:
@@ -93,64 +87,6 @@ def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, 
     is_fulfilled_once(harness, paid, number=2)
 
 
-def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    placed = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
-    for order_id in placed:
-        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = harness.take_messages("fulfilment")
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(handle, messages))
-    assert answers == [[]] * 8
-    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in placed)
-    assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
-
-
-def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(harness: ShopHarness, paid: str) -> None:
-    other = harness.place_order("two", mug=2, pot=1)
-    harness.pay_order(other, "evt_2", "pi_2")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    slow, fast = harness.take_messages("fulfilment")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(fast)):
-        assert handle(slow) == []
-    is_fulfilled_once(harness, other, number=1)
-    is_fulfilled_once(harness, paid, number=2)
-
-
-def test_two_workers_with_the_same_message_have_one_effect(harness: ShopHarness, paid: str) -> None:
-    (message,) = harness.take_messages("fulfilment")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(message)):
-        assert handle(message) == []
-    is_fulfilled_once(harness, paid)
-
-
-def test_the_invoice_names_the_payments_as_of_its_issue(harness: ShopHarness, paid: str) -> None:
-    handle(*harness.take_messages("fulfilment"))
-    (invoice,) = of_type(harness, paid, "Invoice")
-    (payment,) = invoice["payments"]["L"]
-    assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
-
-
-def test_an_order_cancelled_before_fulfilment_gets_no_invoice_and_no_shipment(harness: ShopHarness, paid: str) -> None:
-    cancellation.cancel_order(harness.shop, ANN, paid)
-    assert handle(*harness.take_messages("fulfilment")) == []
-    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
-    other = harness.place_order("two", mug=2, pot=1)
-    harness.pay_order(other, "evt_2", "pi_2")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    assert handle(*harness.take_messages("fulfilment")) == []
-    is_fulfilled_once(harness, other, number=1)
-
-
-def test_an_order_that_is_cancelled_just_before_the_write_gets_neither(harness: ShopHarness, paid: str) -> None:
-    (message,) = harness.take_messages("fulfilment")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid)):
-        assert handle(message) == []
-    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
-    assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
-
-
 def paid_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Message]]:
     """Pay orders. Return their ids and their messages in the fulfilment queue."""
     harness.open_shop(available=100)
@@ -161,13 +97,32 @@ def paid_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Messa
     return ids, harness.take_messages("fulfilment")
 
 
+def invoice_numbers(harness: ShopHarness, order_ids: list[str]) -> list[int]:
+    issued = [of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in order_ids]
+    return sorted(int(number.partition("-")[2]) for number in issued)
+
+
+def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHarness) -> None:
+    ids, messages = paid_orders(harness, 8)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(handle, messages)) == [[]] * 8
+    assert invoice_numbers(harness, ids) == list(range(1, 9))
+
+
+def test_an_order_that_is_cancelled_just_before_the_write_gets_neither(harness: ShopHarness, paid: str) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid)):
+        assert handle(message) == []
+    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
+    assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
+
+
 def test_the_orders_of_a_batch_are_fulfilled_with_one_write(harness: ShopHarness) -> None:
     ids, messages = paid_orders(harness, 8)
     with record_calls("dynamodb", "TransactWriteItems") as writes:
         assert handle(*messages, {**messages[0], "messageId": "another delivery"}) == []
     assert len(writes) == 1
-    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in ids)
-    assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
+    assert invoice_numbers(harness, ids) == list(range(1, 9))
 
 
 def test_an_unreadable_message_does_not_delay_the_others_of_its_batch(harness: ShopHarness) -> None:
@@ -185,8 +140,7 @@ def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harnes
     with crash_at("dynamodb", "TransactWriteItems", when, 1):
         handle(*messages)
     assert handle(*reversed(messages)) == []
-    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in ids)
-    assert [int(number.partition("-")[2]) for number in issued] == [1, 2, 3, 4]
+    assert invoice_numbers(harness, ids) == [1, 2, 3, 4]
 
 
 def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:

@@ -13,13 +13,12 @@ from functions.handlers import event_publisher, import_worker
 from functions.model.entities import Product, Rejected, Stock
 from functions.model.patterns import IMPORT_LINES_BY_PART
 from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
-from functions.runtime import clients
 from functions.shop import imports, products
 from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
 from functions.shop.lists import ListRequest
 from local.world.harness import STAFF, ShopHarness
 from proof.support.actors import ensure_category, get_stock
-from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
 from proof.support.examples import many
 
 Message = dict[str, Any]
@@ -221,18 +220,6 @@ def test_a_crash_before_the_next_part_is_sent_loses_nothing_because_the_stream_s
     assert counts(harness, import_id) == ("DONE", 2, 0, 0, 0)
 
 
-def test_a_write_with_a_lost_answer_is_recognized_as_done(harness: ShopHarness) -> None:
-    lines = jugs(2)
-    import_id = send(harness, *lines)
-    messages = queued(harness)
-    with lose_response("dynamodb", "TransactWriteItems"):
-        assert handle(*messages) == [messages[0]["messageId"]]
-    assert report(harness, import_id).written == 1
-    handle(*messages, delivery=2)
-    assert counts(harness, import_id)[:4] == ("DONE", 2, 0, 0)
-    all_are_there_once(harness, lines)
-
-
 def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopHarness) -> None:
     lines = jugs(60)
     import_id = send(harness, *lines)
@@ -279,13 +266,18 @@ def test_a_product_that_is_created_concurrently_is_updated(harness: ShopHarness)
 
 # throttled writes -----------------------------------------------------------------------------------------------------
 def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness,
 ) -> None:
     lines = jugs(5)
     import_id = send(harness, *lines)
     (message,) = queued(harness)
     pauses: list[float] = []
-    _time_passes(harness, monkeypatch, pauses)
+
+    def sleep(seconds: float) -> None:
+        harness.clock_offset += timedelta(seconds=seconds)
+        pauses.append(seconds)
+
+    harness.sleep = sleep
     with crash_at("dynamodb", "TransactWriteItems", "before", 3):
         handle(message)
     with (
@@ -302,23 +294,6 @@ def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_line
     assert handle(message, delivery=3) == []
     assert counts(harness, import_id) == ("DONE", 5, 0, 0, 1)
     all_are_there_once(harness, lines)
-
-
-def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    """Let pauses advance the clock instead of taking real time, and record them."""
-    made = clients.create_shop
-
-    def shop(table_name: str, **settings: Any) -> Any:
-        built = made(table_name, **settings)
-
-        def sleep(seconds: float) -> None:
-            harness.clock_offset += timedelta(seconds=seconds)
-            pauses.append(seconds)
-
-        built.table.sleep = sleep
-        return built
-
-    monkeypatch.setattr(clients, "create_shop", shop)
 
 
 # lines that can never be written --------------------------------------------------------------------------------------

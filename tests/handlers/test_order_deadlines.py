@@ -8,12 +8,11 @@ import pytest
 
 from functions.handlers import order_deadlines
 from functions.model.entities import STATUS_SHARDS
-from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.runtime import clients, environment
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
-from functions.shop import accounts, cancellation, credit_payments, orders, shipments
-from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from functions.shop import orders
+from local.world.harness import STAFF, ShopHarness
 from proof.support.actors import get_stock
 from proof.support.client_faults import fail_calls, record_calls, run_before_call
 from proof.support.lambda_context import FakeContext
@@ -61,31 +60,6 @@ def test_the_window_is_measured_by_the_schedules_time_not_by_when_it_runs(harnes
     assert status(harness, order_id) == "PENDING"
 
 
-def test_an_order_lapses_once(harness: ShopHarness) -> None:
-    harness.open_shop(available=5)
-    harness.place_order(mug=3)
-    late = harness.now() + timedelta(minutes=31)
-    assert [run(harness, late)["lapsed"] for _ in range(3)] == [1, 0, 0]
-    assert available(harness) == 5
-
-
-def test_a_paid_or_cancelled_order_does_not_lapse(harness: ShopHarness) -> None:
-    harness.open_shop()
-    paid, cancelled = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
-    harness.pay_order(paid)
-    cancellation.cancel_order(harness.shop, ANN, cancelled)
-    assert run(harness, harness.now() + timedelta(days=1))["lapsed"] == 0
-    assert (status(harness, paid), status(harness, cancelled)) == ("PAID", "CANCELLED")
-
-
-def test_an_order_that_is_paid_while_it_is_about_to_lapse_stays_paid(harness: ShopHarness) -> None:
-    harness.open_shop(available=5)
-    order_id = harness.place_order(mug=3)
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: harness.pay_order(order_id)):
-        assert run(harness, harness.now() + timedelta(minutes=31))["lapsed"] == 0
-    assert (status(harness, order_id), available(harness)) == ("PAID", 2)
-
-
 def test_more_orders_than_one_page_lapse_in_one_run(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     harness.open_shop(available=100)
     placed = [harness.place_order(f"key-{number}", mug=1) for number in range(30)]
@@ -126,17 +100,6 @@ def test_a_queue_that_cannot_be_read_stops_no_other(harness: ShopHarness) -> Non
         run(harness, late)
     assert (status(harness, unpaid), status(harness, sent)) == ("PENDING", "DELIVERED")
     assert run(harness, late)["lapsed"] == 1
-
-
-def test_the_payments_of_an_expired_order_are_refunded(harness: ShopHarness) -> None:
-    harness.open_shop(available=5)
-    order_id = harness.place_order(mug=2)
-    account_id = accounts.issue_store_credit(harness.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
-    credit_payments.pay_with_credit(harness.shop, ANN, "k", order_id, accounts.CreditSource(account_id))
-    assert [run(harness, harness.now() + timedelta(minutes=31))["lapsed"] for _ in range(2)] == [1, 0]
-    (refund,) = harness.shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items
-    assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
-    assert (status(harness, order_id), available(harness)) == ("LAPSED", 5)
 
 
 # time and lanes -------------------------------------------------------------------------------------------------------
@@ -251,57 +214,9 @@ def test_a_shipped_order_without_confirmation_is_finally_marked_as_delivered(
     assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 0
 
 
-def test_the_days_count_from_the_shipment_and_not_from_the_order(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.pay_order(order_id)
-    harness.process_all()
-    harness.clock_offset = timedelta(days=20)
-    harness.dispatch_order(order_id)
-    assert run(harness, harness.now() + timedelta(days=29))["assumed_delivered"] == 0
-    assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 1
-
-
-def test_all_parcels_of_a_shipped_order_count_as_delivered_but_none_of_one_that_is_shipped_in_part(
-    harness: ShopHarness,
-) -> None:
-    harness.open_shop()
-    placed = [harness.place_order(key, mug=1, pot=1) for key in ("in parts", "in part")]
-    for order_id in placed:
-        harness.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
-        harness.process_all()
-        send(harness, order_id, 1, {"mug": 1})
-    send(harness, placed[0], 2)
-    assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 1
-    assert [status(harness, order_id) for order_id in placed] == ["DELIVERED", "PARTIALLY_SHIPPED"]
-    found = [
-        [it.status for it in shipments.list_shipments_of_order(harness.shop, STAFF, order_id)] for order_id in placed
-    ]
-    assert found == [["DELIVERED", "DELIVERED"], ["DISPATCHED", "REQUESTED"]]
-
-
-def send(harness: ShopHarness, order_id: str, parcel: int, quantities: dict[str, int] | None = None) -> None:
-    shipments.dispatch_shipment(
-        harness.shop, WAREHOUSE, order_id, f"{order_id}-{parcel}", "dhl", f"{parcel}", quantities
-    )
-
-
 def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
     harness.place_order("two", mug=1)
     with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
         assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
     assert scans == []
     assert len(queries) == 2 * STATUS_SHARDS.read + 1, "both lists, and the shipped order's parcels"
-
-
-def test_an_order_assumed_delivered_keeps_its_return_window_and_retention(harness: ShopHarness, shipped: str) -> None:
-    run(harness, harness.now() + timedelta(days=31))
-    (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "ExpiryMarker"]
-    days = (int(expiry["ttl"]["N"]) - harness.now().timestamp()) / 86400
-    assert 394 < days <= 395, "30 days for a return, then 365"
-
-
-def test_the_handler_accepts_the_event_of_the_schedule(harness: ShopHarness) -> None:
-    harness.open_shop()
-    event = {"version": "0", "detail-type": "Scheduled Event", "time": "2026-11-21T09:30:00Z", "detail": {}}
-    assert order_deadlines.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}

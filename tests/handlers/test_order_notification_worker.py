@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from proof.support.items import write_items
+from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
 
@@ -38,10 +40,7 @@ def messages(harness: ShopHarness) -> list[Message]:
     return harness.take_messages("order_notification")
 
 
-def handle(*batch: Message) -> list[str]:
-    """Run the worker. Return the ids of the messages that SQS delivers again."""
-    answer = notifications.handler({"Records": list(batch)}, None)
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+handle = partial(failed_ids, notifications)
 
 
 def claims_run_out(harness: ShopHarness) -> None:

@@ -86,14 +86,6 @@ def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
     assert [image["status"]["S"] for image in mine] == ["PENDING"]
 
 
-def test_a_record_that_comes_again_is_parked_once(harness: ShopHarness) -> None:
-    harness.open_shop()
-    record = spoiled(harness.new_records()[0], "its type is not known")
-    for _ in range(2):
-        copies_reader.handler({"Records": [record]}, None)
-    assert len(harness.objects("failures")) == 1
-
-
 @pytest.mark.parametrize("reader", READERS)
 def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
     harness: ShopHarness, reader: str

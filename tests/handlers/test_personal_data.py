@@ -14,7 +14,6 @@ import pytest
 from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.handlers import backlog_metrics, customer_erasure, event_publisher
 from functions.model.entities import Address
-from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import (
     cancellation,
@@ -36,14 +35,6 @@ NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
 HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
 # Each word is longer than any word that a random id contains by chance.
 CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The log of all functions."""
-    text = io.StringIO()
-    monkeypatch.setattr(function_log.handlers[0], "stream", text)
-    return text
 
 
 def told(text: str) -> list[str]:
@@ -105,15 +96,6 @@ def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
         assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
     for bucket in ("archive", "failures"):
         assert told(" ".join(harness.objects(bucket))) == []
-
-
-def test_no_log_line_identifies_a_person_when_all_commands_succeed(harness: ShopHarness, log: io.StringIO) -> None:
-    live(harness)
-    harness.lapse("2126-11-21T09:30:00Z")
-    messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
-    assert {"copies_updated", "events_published", "order_fulfilled", "notification_sent"} <= messages
-    assert {"order_archived", "deadlines_checked"} <= messages
-    assert told(log.getvalue()) == []
 
 
 def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness, log: io.StringIO) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from functions.shop.unsubscribe import unsubscribe
 from local.world.harness import HOME_ADDRESS, STAFF, ShopHarness
 from proof.support.actors import get_stock
 from proof.support.client_faults import WireTap, crash_at, fail_calls, record_calls, run_before_call
+from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
 PEOPLE = [Caller(f"c{number}") for number in range(7)]
@@ -49,10 +51,7 @@ def messages(harness: ShopHarness) -> list[Message]:
     return harness.take_messages("product_alert")
 
 
-def handle(*batch: Message) -> list[str]:
-    """Run the worker. Return the ids of the messages that SQS delivers again."""
-    answer = notices.handler({"Records": list(batch)}, None)
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+handle = partial(failed_ids, notices)
 
 
 def work(harness: ShopHarness, *batch: Message) -> int:

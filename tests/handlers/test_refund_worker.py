@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +15,8 @@ from functions.shop import accounts, cancellation, credit_payments
 from functions.shop import refunds as deciding
 from functions.shop.started_payments import start_payment
 from local.world.harness import ANN, STAFF, ShopHarness
-from proof.support.client_faults import crash_at, fail_calls, lose_response
-from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error, stripe_refund
+from tests.support.handlers import failed_ids
+from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error
 
 Message = dict[str, Any]
 ASKED_FOR_REAL = payment_provider.get_payment_provider
@@ -45,10 +45,7 @@ def cancelled(harness: ShopHarness, bank: FakeStripe) -> str:
     return order_id
 
 
-def handle(*messages: Message) -> list[str]:
-    """Run the worker. Return the ids of the messages that SQS delivers again."""
-    answer = refund_worker.handler({"Records": list(messages)}, None)
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+handle = partial(failed_ids, refund_worker)
 
 
 def take_refunds(harness: ShopHarness) -> list[Message]:
@@ -79,36 +76,6 @@ def test_a_redelivered_message_makes_no_request_to_the_provider(
     assert handle(message, message) == []
     assert handle({**message, "messageId": "another delivery"}) == []
     assert len(bank.requests) == 1
-    is_given_back_once(harness, bank, cancelled)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_at_the_write_asks_again_with_the_same_key(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str, when: Any
-) -> None:
-    (message,) = take_refunds(harness)
-    with crash_at("dynamodb", "TransactWriteItems", when, 1):
-        handle(message)
-    assert handle(message) == []
-    assert len(bank.requests) == (2 if when == "before" else 1)
-    is_given_back_once(harness, bank, cancelled)
-
-
-def test_a_write_with_a_lost_answer_is_recognized_as_done(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str
-) -> None:
-    (message,) = take_refunds(harness)
-    with lose_response("dynamodb", "TransactWriteItems"):
-        assert handle(message) == [message["messageId"]]
-    assert handle(message) == []
-    is_given_back_once(harness, bank, cancelled)
-
-
-def test_a_temporary_write_error_is_retried_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
-    (message,) = take_refunds(harness)
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
-        assert handle(message) == [message["messageId"]]
-    assert handle(message) == []
     is_given_back_once(harness, bank, cancelled)
 
 
@@ -160,34 +127,6 @@ def test_a_refund_that_failed_is_tried_again_through_the_stream(
     assert [asked.headers["idempotency-key"] for asked in bank.requests] == ["pi_1-1-1", "pi_1-1-2"]
 
 
-def test_money_that_goes_onto_store_credit_asks_no_provider(harness: ShopHarness, bank: FakeStripe) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.pay_order(order_id)
-    deciding.refund_order(harness.shop, STAFF, "sorry", order_id, 500, "credit")
-    harness.process_all(times=2)
-    account_id = accounts.store_credit_account_id(harness.shop, "ann", "EUR")
-    assert accounts.get_account(harness.shop, ANN, account_id).balance == 500
-    assert bank.requests == []
-
-
-def test_a_retry_a_day_later_lists_the_refunds_of_the_provider_first(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str
-) -> None:
-    (message,) = take_refunds(harness)
-    bank.replies.append((500, stripe_error(kind="api_error")))
-    assert handle(message)
-    names = {"order_id": cancelled, "refund_id": "pi_1-1", "attempt": "1"}
-    bank.replies.append(
-        (200, {"data": [stripe_refund({}, id="re_0"), stripe_refund({**names, "attempt": "2"}), stripe_refund(names)]})
-    )
-    harness.clock_offset += timedelta(hours=30)
-    assert handle(message) == []
-    assert [asked.method for asked in bank.requests] == ["POST", "GET"]
-    (done,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
-    assert (done.status, done.provider_id) == ("SUCCEEDED", "re_1")
-
-
 def test_a_key_that_was_changed_is_used_within_minutes(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,12 +143,6 @@ def test_a_key_that_was_changed_is_used_within_minutes(
     port = payment_provider.get_payment_provider(bank.url, "provider")
     port.refunds_of("pi_1")
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_3"
-
-
-def test_a_malformed_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> None:
-    assert handle({"messageId": "1", "body": "no event"}) == []
-    (kept,) = harness.objects("failures")
-    assert kept.startswith("parked/refund/")
 
 
 def start(harness: ShopHarness, order_id: str) -> str:

@@ -9,7 +9,6 @@ import pytest
 from functions.api.app import app
 from functions.model.metrics import PARKED
 from functions.runtime import dead_letters, observability
-from functions.runtime.log import log as function_log
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
 from local.laptop.log_tailer import parse_log_line
@@ -17,14 +16,6 @@ from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.archiving import create_delivered_order
 
 assert app.known_routes, "the import of the app configures the log"
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The log of all functions."""
-    text = io.StringIO()
-    monkeypatch.setattr(function_log.handlers[0], "stream", text)
-    return text
 
 
 def told(log: io.StringIO) -> list[dict[str, Any]]:

@@ -16,14 +16,6 @@ from stacks.order_trace_query import QUERY
 Lines = list[dict[str, Any]]
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The log of all functions."""
-    text = io.StringIO()
-    monkeypatch.setattr(function_log.handlers[0], "stream", text)
-    return text
-
-
 def found(log: io.StringIO, order_id: str) -> Lines:
     """Return the result of the query stored in CloudWatch for an order, with its filters."""
     (like,) = re.findall(r'filter @message like "(.*)"', QUERY.replace("ORDER_ID", order_id))
