@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from functions.handlers import copies_reader, customer_name_worker, event_publisher
-from functions.model.entities import Order
 from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
+from proof.support.actors import get_order
 from proof.support.client_faults import crash_at, record_calls, run_before_call
 from proof.support.examples import many
 from tests.support.handlers import failed_ids
@@ -27,14 +27,8 @@ def rename(harness: ShopHarness, name: str) -> None:
     customers.rename_customer(harness.shop, ANN, ANN.id, name)
 
 
-def order_of(harness: ShopHarness, order_id: str) -> Order:
-    order = orders.get_order(harness.shop, STAFF, order_id)
-    assert isinstance(order, Order)
-    return order
-
-
 def name_on(harness: ShopHarness, order_id: str) -> tuple[str | None, int]:
-    order = order_of(harness, order_id)
+    order = get_order(harness.shop, order_id)
     return order.customer_name, order.customer_version
 
 
@@ -69,7 +63,7 @@ def test_a_new_name_reaches_every_open_order_and_no_closed_one(harness: ShopHarn
     cancellation.cancel_order(harness.shop, ANN, cancelled)
     harness.pay_order(packed, "evt_4", "pi_4")
     harness.process_all()
-    before = [order_of(harness, id) for id in (packed, waiting, delivered, cancelled)]
+    before = [get_order(harness.shop, id) for id in (packed, waiting, delivered, cancelled)]
     stub, objects = orders.get_order(harness.shop, STAFF, archived), harness.objects("archive")
 
     rename(harness, "Ann Elm")
@@ -77,7 +71,7 @@ def test_a_new_name_reaches_every_open_order_and_no_closed_one(harness: ShopHarn
 
     named = {"customer_name": "Ann Elm", "customer_version": 2}
     expected = [*(replace(order, **named) for order in before[:2]), *before[2:]]  # type: ignore[arg-type]
-    assert [order_of(harness, order.order_id) for order in before] == expected
+    assert [get_order(harness.shop, order.order_id) for order in before] == expected
     assert (orders.get_order(harness.shop, STAFF, archived), harness.objects("archive")) == (stub, objects)
 
 
@@ -236,4 +230,4 @@ def test_an_erased_customer_has_no_name_on_open_orders_or_on_a_concurrent_order(
     harness.process_all()
     for id in (order_id, racing):
         assert name_on(harness, id) == (None, 2)
-        assert order_of(harness, id).address is not None, "the order must still be sent"
+        assert get_order(harness.shop, id).address is not None, "the order must still be sent"

@@ -42,18 +42,22 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("reader", READERS)
-def test_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
-    harness: ShopHarness, reader: str, how: str
-) -> None:
+@pytest.fixture
+def records(harness: ShopHarness) -> list[Record]:
+    """The records of a placed order, of another order, and of the first order's payment."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.place_order("two", mug=1)
     harness.pay_order(order_id)
-    placed, other, paid = [
-        record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
-    ]
+    return [record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
+    harness: ShopHarness, records: list[Record], reader: str, how: str
+) -> None:
+    placed, other, paid = records
     bad = spoiled(placed, how)
     assert READERS[reader].handler({"Records": [bad, other, paid]}, None) == {"batchItemFailures": []}
     ((name, body),) = harness.objects("failures").items()
@@ -88,15 +92,9 @@ def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
-    harness: ShopHarness, reader: str
+    harness: ShopHarness, records: list[Record], reader: str
 ) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    harness.place_order("two", mug=1)
-    harness.pay_order(order_id)
-    placed, other, paid = [
-        record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
-    ]
+    placed, other, paid = records
     batch = [spoiled(placed, "its type is not known"), other, paid]
     with fail_calls("s3", "PutObject", "SlowDown"):
         answer = READERS[reader].handler({"Records": batch}, None)

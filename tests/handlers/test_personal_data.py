@@ -70,6 +70,14 @@ def live(harness: ShopHarness) -> None:
     harness.process_all()
 
 
+def records_of_a_paid_order(harness: ShopHarness) -> list[dict[str, Any]]:
+    customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
+    harness.pay_order(place(harness, "one"))
+    return harness.new_records()
+
+
 @contextmanager
 def published() -> Iterator[list[str]]:
     """Yield a list. When the `with` block ends, the list gets all entries that were sent to the bus in the block."""
@@ -99,11 +107,7 @@ def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
 
 
 def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness, log: io.StringIO) -> None:
-    customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
-    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
-    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
-    harness.pay_order(place(harness, "one"))
-    records = harness.new_records()
+    records = records_of_a_paid_order(harness)
     spoiled = copy.deepcopy(records)
     for record in spoiled:
         image: dict[str, Any] = record["dynamodb"]["NewImage"]
@@ -142,11 +146,7 @@ CALLS = {
 def test_an_error_that_ends_a_function_identifies_no_person_because_lambda_logs_its_text(
     harness: ShopHarness, log: io.StringIO
 ) -> None:
-    customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
-    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
-    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
-    harness.pay_order(place(harness, "one"))
-    records = harness.new_records()
+    records = records_of_a_paid_order(harness)
     event_publisher.handler({"Records": records}, None)
     messages = {name: harness.take_messages(name) for name in WORKERS}
     erase_customer(harness.shop, CANARY, CANARY.id)

@@ -197,7 +197,7 @@ def causes(trace: Trace, span: dict[str, Any]) -> list[str]:
 
 
 # causes ---------------------------------------------------------------------------------------------------------------
-def test_a_mail_is_linked_to_the_request_that_caused_it(paid: tuple[MeasuredShop, str]) -> None:
+def test_a_mail_and_a_record_are_linked_to_their_causes_which_come_first(paid: tuple[MeasuredShop, str]) -> None:
     measured, order_id = paid
     trace = measured.trace(order_id)
     assert causes(trace, named(trace, "mail OrderPaid")) == [
@@ -208,21 +208,11 @@ def test_a_mail_is_linked_to_the_request_that_caused_it(paid: tuple[MeasuredShop
         "TransactWriteItems",
         "POST /payments/events → 200",
     ]
-
-
-def test_a_record_is_linked_to_the_request_that_wrote_its_version_of_the_item(paid: tuple[MeasuredShop, str]) -> None:
-    measured, order_id = paid
-    trace = measured.trace(order_id)
     fulfilling = named(trace, "MODIFY Order", detail="PAID → FULFILLING")
     assert causes(trace, fulfilling)[:3] == ["TransactWriteItems", "fulfilment", "OrderPaid"]
     [summary] = [one for one in spans_of(trace) if one["name"] == "INSERT OrderSummary"]
     assert causes(trace, summary)[:2] == ["copies_reader", "INSERT Order"]
     assert summary["fold"] == "copy"
-
-
-def test_causes_come_before_their_effects(paid: tuple[MeasuredShop, str]) -> None:
-    measured, order_id = paid
-    trace = measured.trace(order_id)
     seen: dict[str, dict[str, Any]] = {}
     for span in spans_of(trace):
         if "parent" in span:
@@ -283,16 +273,11 @@ def test_a_trace_is_complete_before_the_log_lines_arrive(paid: tuple[MeasuredSho
     assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Paid"]
 
 
-def test_reading_an_order_adds_nothing_to_its_trace(paid: tuple[MeasuredShop, str]) -> None:
+def test_reading_an_order_adds_nothing_to_its_trace_even_if_it_fails(paid: tuple[MeasuredShop, str]) -> None:
     measured, order_id = paid
     before = measured.trace(order_id)
     measured.request("GET /orders/{order_id}", order_id, lambda: measured.harness.partition(f"ORDER#{order_id}"))
     assert measured.trace(order_id) == before
-
-
-def test_a_failed_read_of_the_page_is_not_in_the_trace(paid: tuple[MeasuredShop, str]) -> None:
-    measured, order_id = paid
-    before = measured.trace(order_id)
     about = {"route": "GET /orders/{order_id}/whole", "status": 500, "ms": 3}
     measured.journal.append("request", "GET /orders/{order_id}/whole → 500", order_id=order_id, **about)
     assert measured.trace(order_id) == before

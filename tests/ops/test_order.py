@@ -79,7 +79,7 @@ def test_without_all_the_timeline_comes_first_and_no_record(
     main(["order", order_id])
     text = capsys.readouterr().out
     assert [*groups(text)] == ["timeline"]
-    times, stories = zip(*(re.split("  +", line.strip()) for line in story_of(text)), strict=True)
+    times, stories = zip(*(re.split("  +", line) for line in lines_below("timeline", text)), strict=True)
     assert [*times] == sorted(times)
     assert stories[0] == "Order placed"
     for story in ("Payment pi_1 of 37.50 EUR: CAPTURED", "Invoice 2026-00000001 issued", "Mail OrderDelivered: SENT"):
@@ -87,10 +87,10 @@ def test_without_all_the_timeline_comes_first_and_no_record(
     assert f"order {order_id} --all" in text
 
 
-def story_of(text: str) -> list[str]:
-    """Return the lines below the head of the timeline."""
-    lines = text[text.index("\ntimeline (") :].splitlines()[3:]
-    return lines[: lines.index("")]
+def lines_below(title: str, text: str) -> list[str]:
+    """Return the lines below the head of the timeline or of the steps."""
+    lines = text[text.index(f"\n{title} (") :].splitlines()[3:]
+    return [line.strip() for line in lines[: lines.index("")]]
 
 
 def test_an_outstanding_step_is_shown(
@@ -115,7 +115,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, back, to="credit")
     harness.process_all()
-    lines = changes_in(told(capsys, order_id))
+    lines = lines_below("steps", told(capsys, order_id))
     assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
     for part in (
         "change  OrderPlaced, PENDING, version 1",
@@ -145,17 +145,11 @@ def test_the_journal_is_merged_into_the_timeline(
     here = fake_shop_with_buckets(harness)
     here.order_activity = lambda id: read_order_entries(file, id)
     monkeypatch.setattr(shop_client, "find", lambda _: here)
-    lines = changes_in(told(capsys, order_id))
+    lines = lines_below("steps", told(capsys, order_id))
     journal.close()
     assert "delivery  copies_reader took 3 records" in lines[-1]
     assert any("OrderPlaced" in line for line in lines)
     assert not any("OrderDelivered" in line or "of another" in line for line in lines)
-
-
-def changes_in(text: str) -> list[str]:
-    """Return the lines below the head of the steps."""
-    lines = text[text.index("\nsteps (") :].splitlines()[3:]
-    return [line.strip() for line in lines[: lines.index("")]]
 
 
 def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_table(

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from functions.handlers import copies_reader, event_publisher
+from functions.handlers import copies_reader
 from functions.model import changes, events
 from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
@@ -188,18 +188,3 @@ def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_ol
     assert (summary["status"]["S"], int(summary["version"]["N"])) == (now.status, now.version)
     activity = [image["version"]["N"] for image in derived(harness) if image["type"]["S"] == "Activity"]
     assert activity == [str(version) for version in range(1, now.version + 1)]
-
-
-def test_a_record_of_an_archived_order_puts_nothing_into_its_partition_again(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    cancellation.cancel_order(harness.shop, ANN, order_id)
-    records = harness.new_records()
-    assert copies_reader.handler({"Records": records}, None) == event_publisher.handler({"Records": records}, None)
-    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=366))
-    harness.process_all()
-    left = harness.partition(f"ORDER#{order_id}")
-    assert [image["type"]["S"] for image in left] == ["ArchivedOrder"]
-    for record in records:
-        redrive_record(harness.shop, lambda _: None, record)
-    assert harness.partition(f"ORDER#{order_id}") == left

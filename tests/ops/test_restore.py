@@ -39,7 +39,7 @@ from ops.commands.restore import (
     restore_orders_placed,
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
-from proof.support.actors import report_dispute, report_external_refund
+from proof.support.actors import get_order, report_dispute, report_external_refund
 from proof.support.archiving import (
     Image,
     create_delivered_order,
@@ -120,8 +120,7 @@ def is_restore(entry: Image) -> bool:
 
 def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
     assert as_it_was(order_partition(harness, order_id)) == as_it_was(before)
-    order = orders.get_order(harness.shop, ANN, order_id)
-    assert isinstance(order, Order)
+    order = get_order(harness.shop, order_id)
     assert order.restored_at is not None
     (summary,) = [one for one in harness.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
     assert (summary["status"]["S"], summary["version"]["N"]) == (order.status, str(order.version))
@@ -159,8 +158,7 @@ def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness
     assert (would.items, would.kept_events) == (back.items, back.kept_events) == (5, [])
     harness.process_all()
     is_back(harness, order_id, before)
-    order = orders.get_order(harness.shop, STAFF, order_id)
-    assert isinstance(order, Order)
+    order = get_order(harness.shop, order_id)
     assert order.version == stub.version + 1
     assert [version for version, _, _ in log(harness, order_id)] == list(order.logged_versions)
     assert log(harness, order_id)[-1][1] == "OrderRestored"
@@ -445,8 +443,7 @@ def erase(harness: ShopHarness) -> None:
 
 
 def is_forgotten(harness: ShopHarness, order_id: str) -> None:
-    order = orders.get_order(harness.shop, STAFF, order_id)
-    assert isinstance(order, Order)
+    order = get_order(harness.shop, order_id)
     assert (order.address, order.customer_name) == (None, None)
     images = [image for body in archive_objects(harness, "orders/").values() for image in parse_archive(body)]
     assert not [image for image in images if image["type"]["S"] == "Order" and "address" in image]
@@ -596,8 +593,7 @@ def test_when_its_order_is_restored_a_kept_refund_counts_in_payment_and_order(ha
     bring_back(harness, order_id)
     assert kinds(harness, order_id)["KeptEvent"] == 0
     (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
-    order = orders.get_order(harness.shop, STAFF, order_id)
-    assert isinstance(order, Order)
+    order = get_order(harness.shop, order_id)
     assert (payment.refunded, order.refunded) == (1950, 1950)
 
 

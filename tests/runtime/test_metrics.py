@@ -1,10 +1,9 @@
 """Tests metrics of functions: a log line becomes metrics in CloudWatch, without further requests or units."""
 
 import importlib
-import io
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -29,18 +28,11 @@ from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from proof.support.alarm_model import EmittedMetrics, capture_metrics
-from proof.support.client_faults import crash_at, error_reply, fail_calls, record_calls
+from proof.support.client_faults import Reply, crash_at, error_reply, fail_calls, record_calls, reply_with
 from proof.support.lambda_context import FakeContext
 from proof.support.synthesized import MODULES
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
-
-
-class Wired(io.BytesIO):
-    """The body of an answer, as botocore reads it from a connection."""
-
-    def stream(self, **_: Any) -> Iterator[bytes]:
-        yield self.read()
 
 
 @pytest.fixture
@@ -51,6 +43,21 @@ def told() -> Iterator[EmittedMetrics]:
 
 def lines(tally: MetricsBuffer) -> list[Any]:
     return [json.loads(line) for line in tally.emf_lines("shop", 1795253400000)]
+
+
+@contextmanager
+def answering(operation: str, reply: Reply) -> Iterator[None]:
+    """Answer each request of a DynamoDB operation with this reply, at the client's connection."""
+
+    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        return reply(request)
+
+    events, name = clients.client("dynamodb").meta.events, f"before-send.dynamodb.{operation}"
+    events.register(name, answer)
+    try:
+        yield
+    finally:
+        events.unregister(name, answer)
 
 
 # the log line ---------------------------------------------------------------------------------------------------------
@@ -183,13 +190,8 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(harness: ShopHarnes
     before = clients.capacity_units.totals
     READERS["copies_reader"].handler({"Records": records}, None)
     read, written = (now - then for now, then in zip(clients.capacity_units.totals[:2], before[:2], strict=True))
-    assert (
-        sum(told.values(m.READ_UNITS, function="copies_reader")),
-        sum(told.values(m.WRITE_UNITS, function="copies_reader")),
-    ) == (
-        read,
-        written,
-    )
+    found = [sum(told.values(metric, function="copies_reader")) for metric in (m.READ_UNITS, m.WRITE_UNITS)]
+    assert found == [read, written]
     assert written > 0
 
 
@@ -215,19 +217,10 @@ def test_throttled_requests_are_logged_and_counted_by_their_reason(
     monkeypatch.setattr("time.sleep", lambda _: None)
     arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/orders/index/GSI2"
     why = {"reason": "IndexReadKeyRangeThroughputExceeded", "resource": arn}
-    reply = error_reply("ThrottlingException", throttlingReasons=[why])
-
-    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
-        return reply(request)
-
-    events = clients.client("dynamodb").meta.events
-    events.register("before-send.dynamodb.Query", answer)
     event = {"time": harness.now().isoformat(), "group": 1, "groups": STATUS_SHARDS.read}
-    try:
-        with pytest.raises(RunIncomplete):
-            order_deadlines.handler(event, None)
-    finally:
-        events.unregister("before-send.dynamodb.Query", answer)
+    reply = error_reply("ThrottlingException", throttlingReasons=[why])
+    with answering("Query", reply), pytest.raises(RunIncomplete):
+        order_deadlines.handler(event, None)
     attempts = 2 * 4  # two lists with one Query each, and three retries of the client
     assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == [attempts]
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
@@ -250,21 +243,15 @@ def test_the_log_of_a_throttled_request_has_the_key_of_a_product_but_not_of_a_cu
     harness: ShopHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, partition: str, logged: str
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    client, reply = clients.client("dynamodb"), error_reply("ThrottlingException")
-
-    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
-        return reply(request)
+    client = clients.client("dynamodb")
 
     def handler(event: Any, context: Any) -> None:
         with suppress(client.exceptions.ClientError):
             client.get_item(TableName=harness.shop.table.name, Key={"PK": {"S": partition}, "SK": {"S": "any"}})
 
     handler.__module__ = "functions.handlers.api"
-    client.meta.events.register("before-send.dynamodb.GetItem", answer)
-    try:
+    with answering("GetItem", error_reply("ThrottlingException")):
         observability.instrument_handler(handler)({}, None)
-    finally:
-        client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
     assert line["key"] == logged
 
@@ -283,20 +270,19 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
     """The requests are counted at the connection, because the client repeats requests itself."""
     harness.open_shop()
     monkeypatch.setattr("time.sleep", lambda _: None)
-    client = clients.client("dynamodb")
     answers: list[Any] = []
 
-    def answer(**_: Any) -> AWSResponse | None:
+    def answer(request: AWSPreparedRequest) -> AWSResponse | None:
         if not answers:
             return None
         if isinstance(found := answers.pop(0), Exception):
             raise found
-        body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{found}", "message": "no"}).encode()
-        return AWSResponse("https://aws", 500 if "Internal" in found else 400, HTTPHeaders(), Wired(body))
+        return reply_with({"__type": f"com.amazonaws.dynamodb.v20120810#{found}"}, 500 if "Internal" in found else 400)(
+            request
+        )
 
-    client.meta.events.register("before-send.dynamodb.GetItem", answer)
     throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
-    try:
+    with answering("GetItem", answer):
         for attempts, counted_ in (
             ([throttled], 1), ([throttled, throttled], 2), ([throttled] * 3, 3), ([lost, lost], 0),
             (["InternalServerError", throttled], 1), ([lost, throttled], 1),
@@ -307,23 +293,19 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
                 harness.shop.table.get(ORDER_BY_ID, order_id="none")
             assert not answers
             assert clients.capacity_units.totals[2] - before == counted_, attempts
-    finally:
-        client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
 
 
 @pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
 def test_an_answer_that_leaves_some_of_a_batch_is_counted(harness: ShopHarness, left: str) -> None:
-    client, batch = (
-        clients.client("dynamodb"),
-        {harness.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}},
-    )
+    client = clients.client("dynamodb")
+    batch = {harness.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}
 
     def left_of(some: Any) -> int:
         """Return how much the counter grows after an answer with these unprocessed parts."""
         event, before = "before-call.dynamodb.BatchGetItem", clients.capacity_units.totals[2]
 
         def answer(**_: Any) -> Any:
-            return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
+            return AWSResponse("https://aws", 200, HTTPHeaders(), None), {left: some, "ResponseMetadata": {}}
 
         client.meta.events.register(event, answer)
         client.batch_get_item(RequestItems=batch)

@@ -287,20 +287,22 @@ def test_a_locked_vault_keeps_each_backup_for_some_days(prod: SynthesizedTemplat
 
 # encryption -----------------------------------------------------------------------------------------------------------
 def test_data_is_encrypted_with_the_shops_key_and_queues_and_logs_with_keys_of_aws(
-    prod: SynthesizedTemplate, other: SynthesizedTemplate, paged: SynthesizedTemplate
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate, paged: SynthesizedTemplate
 ) -> None:
-    for template in (prod, other, paged):
+    for template in (dev, prod, other, paged):
         (key_id,) = template.resources("AWS::KMS::Key")
         key = {"Fn::GetAtt": [key_id, "Arn"]}
         buckets = {
-            id: rule["ServerSideEncryptionByDefault"]
+            id: rule
             for id, bucket in template.properties("AWS::S3::Bucket").items()
             for rule in bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
         }
         page = [buckets.pop(id) for id in list(buckets) if id.startswith("Page")]
-        assert page in ([], [{"SSEAlgorithm": "AES256"}]), "its files are public"
+        assert page in ([], [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]), "its files are public"
+        own_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+        rule = {"ServerSideEncryptionByDefault": own_key, "BucketKeyEnabled": True}
+        assert buckets == dict.fromkeys(buckets, rule), "one KMS call for many"
         keys = {
-            **{id: bucket.get("KMSMasterKeyID") for id, bucket in buckets.items()},
             **{id: it.get("KmsKeyId") for id, it in template.properties("AWS::SecretsManager::Secret").items()},
             **{id: it.get("EncryptionKeyArn") for id, it in template.properties("AWS::Backup::BackupVault").items()},
             **{id: it.get("KmsMasterKeyId") for id, it in template.properties("AWS::SNS::Topic").items()},
@@ -310,7 +312,7 @@ def test_data_is_encrypted_with_the_shops_key_and_queues_and_logs_with_keys_of_a
                 for replica in table["Replicas"]
             },
         }
-        assert len(keys) >= 2 + 3 + 1 + 1, "buckets, secrets, the alarm topic, the table"
+        assert (len(buckets) >= 2, len(keys) >= 3 + 1 + 1) == (True, True), "secrets, the alarm topic, the table"
         assert keys == dict.fromkeys(keys, key)
         queues = template.properties("AWS::SQS::Queue")
         assert {id: it.get("SqsManagedSseEnabled") for id, it in queues.items()} == dict.fromkeys(queues, True)

@@ -85,11 +85,6 @@ def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_
     assert dev.only_properties("AWS::KMS::Key")["EnableKeyRotation"] is True
 
 
-def test_every_mapping_counts_the_events_that_it_filters_and_drops(dev: SynthesizedTemplate) -> None:
-    mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
-    assert all(mapping["MetricsConfig"] == {"Metrics": ["EventCount"]} for mapping in mappings)
-
-
 # the stream's readers -------------------------------------------------------------------------------------------------
 def test_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
     mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
@@ -177,6 +172,7 @@ def test_the_queue_of_a_reaction_has_the_settings_of_the_model(dev: SynthesizedT
     module = reaction.function
     mapping = dev.mapping(module)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
     assert mapping["BatchSize"] == reaction.batch_size
     assert mapping["MaximumBatchingWindowInSeconds"] == reaction.batch_window_seconds
     assert mapping["ScalingConfig"]["MaximumConcurrency"] == reaction.concurrency
@@ -501,16 +497,6 @@ def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod:
 
 
 # retained resources ---------------------------------------------------------------------------------------------------
-def test_buckets_are_encrypted_with_the_shops_own_key(dev: SynthesizedTemplate) -> None:
-    (key,) = dev.resources("AWS::KMS::Key")
-    buckets = dev.properties("AWS::S3::Bucket")
-    assert len(buckets) == 2
-    for bucket in buckets.values():
-        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-        own_key = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": [key, "Arn"]}}
-        assert rule == {"ServerSideEncryptionByDefault": own_key, "BucketKeyEnabled": True}, "one KMS call for many"
-
-
 def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: SynthesizedTemplate) -> None:
     bucket = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Archived")]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
