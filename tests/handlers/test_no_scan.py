@@ -23,7 +23,3 @@ def test_a_function_that_would_read_the_whole_table_fails_its_test(table: Table,
     code = compile(f"try:\n    {ask}\nexcept Exception:\n    pass", products.__file__, "exec")
     with pytest.raises(pytest.fail.Exception, match=r"functions/shop/products.py:2 reads the whole table"):
         exec(code, known)  # noqa: S102  it is as if that module did it
-
-
-def test_a_test_itself_may_look_at_everything(table: Table) -> None:
-    assert table.client.scan(TableName=table.name)["Count"] == 0

@@ -69,16 +69,6 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
     assert asked.headers["authorization"] == "Bearer sk_1", "the key is sent without the line break of its secret"
 
 
-def test_a_redelivered_message_makes_no_request_to_the_provider(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str
-) -> None:
-    (message,) = take_refunds(harness)
-    assert handle(message, message) == []
-    assert handle({**message, "messageId": "another delivery"}) == []
-    assert len(bank.requests) == 1
-    is_given_back_once(harness, bank, cancelled)
-
-
 @pytest.mark.parametrize(
     "reply",
     [(500, stripe_error(kind="api_error")), (429, stripe_error()), (401, stripe_error()), (409, stripe_error())],
