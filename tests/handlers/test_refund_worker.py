@@ -18,7 +18,6 @@ from local.world.harness import ANN, STAFF, ShopHarness
 from tests.support.handlers import failed_ids
 from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error
 
-Message = dict[str, Any]
 ASKED_FOR_REAL = payment_provider.get_payment_provider
 
 
@@ -46,11 +45,6 @@ def cancelled(harness: ShopHarness, bank: FakeStripe) -> str:
 
 
 handle = partial(failed_ids, refund_worker)
-
-
-def take_refunds(harness: ShopHarness) -> list[Message]:
-    """Take the messages of the queue, and return those of refunds. The others are about started payments."""
-    return [one for one in harness.take_messages("refund") if "RefundRequested" in one["body"]]
 
 
 def is_given_back_once(harness: ShopHarness, bank: FakeStripe, order_id: str) -> None:
