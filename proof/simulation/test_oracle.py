@@ -32,7 +32,7 @@ def test_the_included_tax_is_rounded_half_up(gross: int, tax: int) -> None:
 
 
 def test_a_discount_is_rounded_down_and_shared_by_price() -> None:
-    assert arithmetic.discount_on(999, 20) == 199
+    assert arithmetic.discount_on(999, 2_000) == 199
     lines = {"mug": {"price": 333, "quantity": 1}, "tea": {"price": 111, "quantity": 6}}
     order = {"lines": lines, "discount": {"amount": 199}}
     assert arithmetic.paid_for(order, {"mug": 1}) == 333 - 66  # a third of 199 is 66.3
