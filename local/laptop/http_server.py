@@ -70,11 +70,6 @@ class PageRequest:
     body: bytes
 
     @property
-    def id(self) -> str:
-        """The value of the placeholder `id`."""
-        return self.path_parameters["id"]
-
-    @property
     def json_body(self) -> dict[str, Any]:
         """The JSON object in the body.
 

@@ -49,7 +49,6 @@ from local.page.seeding import ShopSeeder
 from local.page.traces import get_span, get_trace
 from ops.api_client import ApiClient
 
-JsonObject = dict[str, Any]
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 FORWARDED_REQUEST_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
 FORWARDED_RESPONSE_HEADERS = (
@@ -93,7 +92,7 @@ class PageServer:
         self._seeder = ShopSeeder(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
-        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], Any]]] = [
+        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], HttpResponse]]] = [
             (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
             for method, pattern, answer in (
                 ("GET", "/local/shop", self._get_shop),
@@ -103,39 +102,70 @@ class PageServer:
                 ("GET", "/local/provider/{path}", lambda asked: self._play_outside("GET", asked)),
                 ("POST", "/local/provider/{path}", lambda asked: self._play_outside("POST", asked)),
                 ("GET", "/local/orders/{id}/entries", self._get_entries),
-                ("GET", "/local/orders/{id}/trace", lambda asked: get_trace(journal, asked)),
+                ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
                 (
                     "GET",
                     "/local/orders/{id}/spans/{span}",
-                    lambda asked: get_span(journal, asked, self._queues.max_receive_counts),
+                    lambda asked: HttpResponse(get_span(journal, asked, self._queues.max_receive_counts)),
                 ),
-                ("GET", "/local/orders/{id}/copies", lambda asked: self._queries.check_copies(asked.id)),
-                ("GET", "/local/orders/{id}/archive", lambda asked: self._queries.describe_archive(asked.id)),
+                (
+                    "GET",
+                    "/local/orders/{id}/copies",
+                    lambda asked: HttpResponse(self._queries.check_copies(asked.path_parameters["id"])),
+                ),
+                (
+                    "GET",
+                    "/local/orders/{id}/archive",
+                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path_parameters["id"])),
+                ),
                 ("POST", "/local/orders/{id}/restore", self._restore),
-                ("GET", "/local/orders/{id}/mails", lambda asked: self._queries.list_mails(asked.id)),
+                (
+                    "GET",
+                    "/local/orders/{id}/mails",
+                    lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
+                ),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
-                ("GET", "/local/flow", lambda _: {**self._flow.flow, "last_entry": journal.last_id()}),
-                ("GET", "/local/flow/{id}/calls", lambda asked: {"calls": self._flow.last_calls(asked.id)}),
+                ("GET", "/local/flow", self._get_flow),
+                (
+                    "GET",
+                    "/local/flow/{id}/calls",
+                    lambda asked: HttpResponse({"calls": self._flow.last_calls(asked.path_parameters["id"])}),
+                ),
                 ("GET", "/local/stream", self._get_stream_status),
                 ("GET", "/local/failures", self._list_failures),
-                ("GET", "/local/failures/{id}", lambda asked: self._queries.get_failure(asked.id)),
-                ("POST", "/local/failures/{id}/redrive", self._redrive),
-                ("GET", "/local/fill", lambda _: self._seeder.progress()),
-                ("POST", "/local/fill", lambda asked: self._seeder.start(asked.json_body.get("orders"))),
+                (
+                    "GET",
+                    "/local/failures/{key}",
+                    lambda asked: HttpResponse(self._queries.get_failure(asked.path_parameters["key"])),
+                ),
+                ("POST", "/local/failures/{key}/redrive", self._redrive),
+                ("GET", "/local/fill", lambda _: HttpResponse(self._seeder.progress())),
+                (
+                    "POST",
+                    "/local/fill",
+                    lambda asked: HttpResponse(self._seeder.start(asked.json_body.get("orders"))),
+                ),
                 ("POST", "/local/failures/redrive", self._redrive_matching),
                 ("GET", "/local/patterns", self._list_patterns),
-                ("POST", "/local/patterns/{id}", lambda asked: self._patterns.run_pattern(asked.id, asked.json_body)),
-                ("POST", "/local/keys", lambda asked: self._patterns.query_key(asked.json_body)),
-                ("POST", "/local/expressions", lambda asked: self._patterns.compose(asked.json_body)),
+                (
+                    "POST",
+                    "/local/patterns/{id}",
+                    lambda asked: HttpResponse(
+                        self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
+                    ),
+                ),
+                ("POST", "/local/keys", lambda asked: HttpResponse(self._patterns.query_key(asked.json_body))),
+                ("POST", "/local/expressions", lambda asked: HttpResponse(self._patterns.compose(asked.json_body))),
                 (
                     "GET",
                     "/local/item",
-                    lambda asked: open_item(running, asked.query.get("pk", ""), asked.query.get("sk", "")),
+                    lambda asked: HttpResponse(
+                        open_item(running, asked.query.get("pk", ""), asked.query.get("sk", ""))
+                    ),
                 ),
-                ("POST", "/local/chaos", lambda asked: self._chaos.run_switch(asked.json_body)),
+                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
             )
         ]
-        """The routes. Each answers with an HttpResponse, or with a value to send as JSON."""
         self._server = LoopbackServer(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
@@ -174,8 +204,7 @@ class PageServer:
         for known, found, act in there:
             if known == method:
                 asked.path_parameters = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
-                answer = act(asked)
-                return answer if isinstance(answer, HttpResponse) else HttpResponse(answer)
+                return act(asked)
         if there:
             return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"Use {there[0][0]} for this route.")
         raise NoSuchResource("This route does not exist.")
@@ -195,25 +224,27 @@ class PageServer:
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
-    def _get_shop(self, _: PageRequest) -> JsonObject:
+    def _get_shop(self, _: PageRequest) -> HttpResponse:
         shop = self._running
-        return {
-            "api_url": shop.api_url,
-            "provider_url": shop.provider_url,
-            "table_name": shop.table_name,
-            "users": list(users.USERS),
-            "readers": self._keeper.reader_names,
-            "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
-            "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
-            "has_warehouse": self._has_warehouse,
-            "processes": [one["name"] for one in self._process_status()],
-            "last_entry": self._journal.last_id(),
-        }
+        return HttpResponse(
+            {
+                "api_url": shop.api_url,
+                "provider_url": shop.provider_url,
+                "table_name": shop.table_name,
+                "users": list(users.USERS),
+                "readers": self._keeper.reader_names,
+                "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
+                "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
+                "has_warehouse": self._has_warehouse,
+                "processes": [one["name"] for one in self._process_status()],
+                "last_entry": self._journal.last_id(),
+            }
+        )
 
-    def _create_token(self, asked: PageRequest) -> JsonObject:
-        token, customer_id = self._sign_in(user := asked.json_body.get("user"))
+    def _create_token(self, asked: PageRequest) -> HttpResponse:
+        token, customer_id = self._sign_in(asked.json_body.get("user"))
         said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_CACHE_SECONDS}
-        return {"user": user, **said}
+        return HttpResponse({"user": asked.json_body["user"], **said})
 
     def _sign_in(self, user: object) -> tuple[str, str | None]:
         """Return a user's access token and customer id. The id is None if the user has not registered as a customer.
@@ -226,8 +257,8 @@ class PageServer:
         me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
         return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
 
-    def _list_patterns(self, asked: PageRequest) -> JsonObject:
-        return self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1])
+    def _list_patterns(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1]))
 
     def _pay(self, asked: PageRequest) -> HttpResponse:
         """Confirm a payment that the API started. Without a payment_id, make a payment, which may come too late."""
@@ -263,31 +294,40 @@ class PageServer:
             return problem_response(HTTPStatus.BAD_REQUEST, str(answer.json()["error"]["message"]))
         return HttpResponse(answer.json())
 
-    def _get_entries(self, asked: PageRequest) -> JsonObject:
-        entries = self._journal.entries_after(asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.id)
-        return {"entries": entries, "last": entries[-1]["id"] if entries else 0}
+    def _get_entries(self, asked: PageRequest) -> HttpResponse:
+        entries = self._journal.entries_after(
+            asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
+        )
+        return HttpResponse({"entries": entries, "last": entries[-1]["id"] if entries else 0})
 
-    def _restore(self, asked: PageRequest) -> JsonObject:
+    def _restore(self, asked: PageRequest) -> HttpResponse:
         if asked.json_body:
             raise InvalidField("body", "must be an empty JSON object: {}")
-        return self._queries.restore(asked.id)
+        return HttpResponse(self._queries.restore(asked.path_parameters["id"]))
 
     def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
-        html, policy = self._queries.get_mail_html(asked.id), {"Content-Security-Policy": MAIL_POLICY}
-        return HttpResponse(html, content_type="text/html; charset=utf-8", headers=policy)
+        html = self._queries.get_mail_html(asked.path_parameters["id"])
+        return HttpResponse(
+            html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
+        )
 
-    def _get_stream_status(self, _: PageRequest) -> JsonObject:
+    def _get_flow(self, _: PageRequest) -> HttpResponse:
+        return HttpResponse({**self._flow.flow, "last_entry": self._journal.last_id()})
+
+    def _get_stream_status(self, _: PageRequest) -> HttpResponse:
         readers = [poller.status() for poller in self._keeper.readers]
         behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
         status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
         # Count the failures last, so that this answer includes the records that the readers have just parked.
-        return {
-            **status,
-            "behind": behind,
-            "full_disk": self._backlog.full_disk,
-            "faults": self._chaos.faults(),
-            "failures": self._failures(),
-        }
+        return HttpResponse(
+            {
+                **status,
+                "behind": behind,
+                "full_disk": self._backlog.full_disk,
+                "faults": self._chaos.faults(),
+                "failures": self._failures(),
+            }
+        )
 
     def _failures(self) -> dict[str, int] | None:
         """Return the number of stored failures by node, or None while the local AWS is down."""
@@ -314,18 +354,21 @@ class PageServer:
             for name in self._keeper.process_names
         ]
 
-    def _list_failures(self, asked: PageRequest) -> JsonObject:
-        return self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
+    def _list_failures(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(
+            self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
+        )
 
-    def _redrive(self, asked: PageRequest) -> JsonObject:
+    def _redrive(self, asked: PageRequest) -> HttpResponse:
         # raises InvalidField if the body is not JSON, which an HTML form of another site cannot send
         _ = asked.json_body
-        outcome = self._queries.redrive(asked.id)
+        key = asked.path_parameters["key"]
+        outcome = self._queries.redrive(key)
         if outcome["redriven"]:
-            self._log_redriven([asked.id])
-        return outcome
+            self._log_redriven([key])
+        return HttpResponse(outcome)
 
-    def _redrive_matching(self, asked: PageRequest) -> JsonObject:
+    def _redrive_matching(self, asked: PageRequest) -> HttpResponse:
         said = asked.json_body
         filters = {name: said.get(name, "") for name in ("since", "reader", "reason")}
         for name, text in filters.items():
@@ -334,7 +377,7 @@ class PageServer:
         outcome = self._queries.redrive_matching(**filters, dry=said.get("dry") is not False)
         if said.get("dry") is False:
             self._log_redriven(outcome["done"])
-        return outcome
+        return HttpResponse(outcome)
 
     def _log_redriven(self, keys: list[str]) -> None:
         """Add a journal entry for each redriven failure, with the order of its parked record, if it is known."""

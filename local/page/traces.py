@@ -31,4 +31,4 @@ def get_span(journal: Journal, asked: PageRequest, max_receive_counts: Mapping[s
 
 
 def _entries(journal: Journal, asked: PageRequest) -> list[JournalEntry]:
-    return journal.entries_after(0, order_id=asked.id, limit=-1)[-MAX_TRACE_ENTRIES:]
+    return journal.entries_after(0, order_id=asked.path_parameters["id"], limit=-1)[-MAX_TRACE_ENTRIES:]
