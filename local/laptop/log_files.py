@@ -65,18 +65,26 @@ class LogLines:
 
     def read(self) -> list[bytes]:
         """Return the complete lines since the last call. One rotation since then loses no line."""
-        # Check this before reading: nothing is appended to a log after it was renamed.
-        is_rotated = self._log.exists() and not _is_file_at(self._file, self._log)
+        # Open it before reading: nothing is appended to a log after it was renamed.
+        log = self._open_rotated()
         text = self._file.read()
-        if is_rotated:
+        if log:
             self._file.close()
-            self._file = self._log.open("rb")
+            self._file = log
             text += self._file.read()
         *lines, self._rest = (self._rest + text).split(b"\n")
         return lines
 
     def close(self) -> None:
         self._file.close()
+
+    def _open_rotated(self) -> BinaryIO | None:
+        """Open the log that was begun since the last call. None: there is no new log, or it has no line yet."""
+        if _is_file_at(self._file, self._log):
+            return None
+        with suppress(FileNotFoundError):  # the old log was renamed a moment ago
+            return self._log.open("rb")
+        return None
 
 
 @contextmanager
