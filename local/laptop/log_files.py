@@ -60,7 +60,8 @@ class LogLines:
 
     def __init__(self, log: Path) -> None:
         log.touch()
-        self._log, self._file, self._rest = log, log.open("rb"), b""
+        self._log, self._rest = log, b""
+        self._file: BinaryIO = log.open("rb")
         self._file.seek(0, os.SEEK_END)
 
     def read(self) -> list[bytes]:
