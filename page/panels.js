@@ -87,7 +87,7 @@ function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, dis
       ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(line.price * line.quantity)]),
       ["Shipping", shown(shipping)],
       ["Discount", discount && `− ${shown(discount.amount)}`],
-      ...taxes.map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
+      ...taxes.filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
       ["Total", el("strong", null, shown(total))]),
     button("Open to print", print, { kind: "small" }),
   ];

@@ -43,13 +43,13 @@ function provider({ order }) {
   return el("p", { class: "notice" }, "Your payment form goes here (docs/stripe.md). It confirms the payment that the API starts for the order ", el("code", { class: "id" }, order.order_id), ".");
 }
 
-function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {
+function amounts({ order_id: id, total, shipping, discount, taxes, due, currency }) {
   const shown = (amount) => money(amount, currency);
   return facts(
     ["Order", orderLink(id)],
     ["Shipping", shipping == null ? null : shown(shipping)],
     [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
-    ["Included tax", tax && shown(tax.tax)],
+    ...(taxes ?? []).filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
     ["Total", shown(total)],
     ["To pay", el("strong", null, shown(due))],
   );

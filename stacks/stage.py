@@ -115,8 +115,6 @@ class Stage:
     )
     """The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other currencies
     shipping is free."""
-    tax_rate: int = setting(0, between(0, 5_000), required=", such as 2000 for 20 %; use 0 if prices include no tax")
-    """The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %)."""
     sender: str = setting(
         "orders@shop.example",
         EMAIL,

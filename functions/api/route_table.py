@@ -104,6 +104,8 @@ ROUTES = (
     ("GET", "/orders/{order_id}/parcel", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/dispatched", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/delivered", "shipments"),
+    ("GET", "/tax-table", "taxes"),
+    ("PUT", "/tax-table", "taxes"),
     ("GET", "/payments/unmatched", "unmatched_payments"),
     ("POST", "/orders/{order_id}/payments/{payment_id}/assign", "unmatched_payments"),
     ("GET", "/unsubscribe", "unsubscribe"),

@@ -13,7 +13,7 @@ from functions.adapters.templates import load_templates
 from functions.model.entities import Customer, Order, Refund, RefundCause, order_number
 from functions.model.events import RefundData
 from functions.model.money import format_amount
-from functions.model.pricing import discounted_value, format_percent, included_tax
+from functions.model.pricing import format_percent, paid_value, tax_table
 
 
 @dataclass(frozen=True)
@@ -111,17 +111,16 @@ def render_notification(
     words = NOTIFICATION_TEXTS[event]
     number = order_number(order.order_id).upper()
     dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
-    for_dropped = discounted_value(order, dropped)
+    for_dropped = paid_value(order, dropped)
     money = partial(format_amount, currency=order.currency)
     opening = words.opening.format(amount=format_amount(refund.amount, refund.currency) if refund else "")
-    tax = included_tax(order.total, order.tax_rate)
     context = {
         "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,
         "explanation": _explain(explained) if explained else [],
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,
-        "address": order.address if words.shows_address else None,
+        "address": order.address.shown if order.address and words.shows_address else (),
         "lines": [
             {"name": line.name, "quantity": line.quantity, "price": money(line.price * line.quantity)}
             for line in order.lines.values()
@@ -131,7 +130,9 @@ def render_notification(
         "discount": {"code": order.discount.code, "amount": money(-order.discount.amount)} if order.discount else None,
         "shipping": money(order.shipping) if order.shipping else None,
         "total": money(order.total),
-        "tax": {"percent": format_percent(tax.rate), "amount": money(tax.tax)} if tax.rate else None,
+        "taxes": [
+            {"percent": format_percent(row.rate), "amount": money(row.tax)} for row in tax_table(order) if row.rate
+        ],
     }
     found = load_templates(Path(__file__).parent / "templates")
     return Mail(

@@ -18,6 +18,7 @@ ShopError
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
 │   ├── PriceChanged(changed)             prices changed since the client read them
 │   ├── TotalChanged(total)               the order would cost another total than the client expects
+│   ├── NoTaxRate(country, tax_class)     the tax table has no rate for the destination of the order
 │   ├── DiscountNotValid(code, why)       the code is unknown, not valid now or for this order, or used up
 │   ├── InsufficientFunds(balance)        the credit account does not have enough money for the payment or transfer
 │   ├── SelfTransfer                      a transfer from an account to itself
@@ -150,6 +151,14 @@ class TotalChanged(CommandRejected):
     def __init__(self, total: int) -> None:
         super().__init__(f"the total is now {total}: show the customer a new quote")
         self.total = total
+
+
+class NoTaxRate(CommandRejected):
+    """The shop has a tax table, but without a rate for this destination and class of goods."""
+
+    def __init__(self, country: str, tax_class: str) -> None:
+        super().__init__(f"the shop does not sell goods of the tax class {tax_class} to {country}: it has no tax rate")
+        self.country, self.tax_class = country, tax_class
 
 
 class DiscountNotValid(CommandRejected):

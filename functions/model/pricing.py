@@ -1,16 +1,21 @@
-"""Calculate the price of an order, the included tax, and partial refunds. Amounts are integers in minor units (cents).
+"""Calculate the price of an order, its taxes, and partial refunds. Amounts are integers in minor units (cents).
 
-Each calculation divides and rounds only once, so that rounding errors do not add up. A partial refund is the difference
-between two values: the value of all refunded pieces, including the pieces of this refund, and the value of the pieces
-refunded before. So the partial refunds of an order add up exactly to the refund for all pieces.
+The rows of an order are its lines, sorted by product id, and its shipping. Each row has its share of the discount and
+its own tax. Shares and partial refunds are differences between two values that are rounded once: of all rows or pieces
+up to one, and of those before it. So they add up exactly to the whole, and no cent is lost.
 """
 
 from collections.abc import Mapping
 
-from functions.model.entities import Line, Order, TaxLine
+from functions.model.entities import Invoice, Line, Order, TaxLine
 
 HUNDRED_PERCENT = 10_000
 """100 % as a rate. All rates are integers in hundredths of a percent: 1950 means 19.5 %."""
+SHIPPING = "#shipping"
+"""The key of the row of the shipping costs. A product id has no #."""
+
+
+Priced = Order | Invoice
 
 
 def goods_total(lines: Mapping[str, Line]) -> int:
@@ -23,15 +28,55 @@ def discount_amount(goods_amount: int, rate: int) -> int:
     return goods_amount * rate // HUNDRED_PERCENT
 
 
-def order_total(goods_amount: int, discount: int, shipping: int) -> int:
-    """Return an order's total: goods less the discount, plus shipping. Shipping is never discounted."""
-    return goods_amount - discount + shipping
+def rate_of(priced: Priced, row_rate: int | None) -> int:
+    """Return the tax rate of a row (hundredths of a percent): its own, or that of the order."""
+    return priced.tax_rate if row_rate is None else row_rate
 
 
-def included_tax(amount: int, rate: int) -> TaxLine:
-    """Return the tax included in an amount at this rate (hundredths of a percent), rounded half up."""
-    tax = (2 * amount * rate + HUNDRED_PERCENT + rate) // (2 * (HUNDRED_PERCENT + rate))
-    return TaxLine(rate=rate, net=amount - tax, tax=tax)
+def price_rows(priced: Priced) -> dict[str, TaxLine]:
+    """Return what the customer pays for each row, by product id and SHIPPING, with the discount and the tax.
+
+    Shipping is never discounted. Without shipping costs, there is no row for them.
+    """
+    taken_off, goods = priced.discount.amount if priced.discount else 0, goods_total(priced.lines)
+    rows: dict[str, TaxLine] = {}
+    until = 0
+    for id, line in sorted(priced.lines.items()):
+        before, until = until, until + line.price * line.quantity
+        share = taken_off * until // goods - taken_off * before // goods
+        rows[id] = split_tax(until - before - share, rate_of(priced, line.tax_rate), is_net=priced.net_prices)
+    if priced.shipping:
+        rate = rate_of(priced, priced.shipping_tax_rate)
+        rows[SHIPPING] = split_tax(priced.shipping, rate, is_net=priced.net_prices)
+    return rows
+
+
+def order_total(priced: Priced) -> int:
+    """Return an order's total: goods less the discount, plus shipping, including the taxes."""
+    return sum(row.gross for row in price_rows(priced).values())
+
+
+def tax_table(priced: Priced) -> tuple[TaxLine, ...]:
+    """Return the net amount and the tax of each rate, highest rate first: the sums of the rows with this rate."""
+    rows = price_rows(priced).values()
+    return tuple(
+        TaxLine(
+            rate=rate,
+            net=sum(row.net for row in rows if row.rate == rate),
+            tax=sum(row.tax for row in rows if row.rate == rate),
+        )
+        for rate in sorted({row.rate for row in rows}, reverse=True)
+    )
+
+
+def split_tax(amount: int, rate: int, *, is_net: bool) -> TaxLine:
+    """Return an amount with its tax at this rate (hundredths of a percent). The tax is rounded half up.
+
+    `is_net`: whether the tax is added to the amount. Otherwise the amount includes the tax.
+    """
+    whole = HUNDRED_PERCENT if is_net else HUNDRED_PERCENT + rate
+    tax = (2 * amount * rate + whole) // (2 * whole)
+    return TaxLine(rate=rate, net=amount if is_net else amount - tax, tax=tax)
 
 
 def format_percent(rate: int) -> str:
@@ -39,16 +84,20 @@ def format_percent(rate: int) -> str:
     return f"{rate / 100:g}"
 
 
-def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
-    """Return the price of some pieces of an order, less their proportional share of the order's discount.
+def paid_value(order: Order, quantities: Mapping[str, int]) -> int:
+    """Return what the customer pays for some pieces of an order, with their shares of the discount and the taxes.
 
-    `quantities`: the number of pieces by product id. If it contains all pieces of the order, the result is exactly the
-    price of all goods less the discount.
+    `quantities`: the number of pieces by product id. The pieces of a row have equal shares of it, rounded down once. So
+    all pieces of the order together have exactly the value of all rows without shipping.
     """
-    price = sum(order.lines[id].price * quantity for id, quantity in quantities.items())
-    whole = goods_total(order.lines)
-    taken_off = order.discount.amount if order.discount else 0
-    return price - taken_off * price // whole
+    rows = price_rows(order)
+    return sum(rows[id].gross * quantity // order.lines[id].quantity for id, quantity in quantities.items())
+
+
+def shipping_value(order: Order) -> int:
+    """Return what the customer pays for the shipping of an order, with its tax."""
+    row = price_rows(order).get(SHIPPING)
+    return row.gross if row else 0
 
 
 def refund_due(before: Order, after: Order) -> int:
@@ -57,7 +106,7 @@ def refund_due(before: Order, after: Order) -> int:
     Dropped pieces were cancelled before shipping. The refund is the value of all returned and dropped pieces in the
     state `after`, less the value of the returned and dropped pieces in the state `before`.
     """
-    return discounted_value(after, _returned_or_dropped(after)) - discounted_value(before, _returned_or_dropped(before))
+    return paid_value(after, _returned_or_dropped(after)) - paid_value(before, _returned_or_dropped(before))
 
 
 def _returned_or_dropped(order: Order) -> dict[str, int]:

@@ -73,7 +73,7 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.SalesMinute
     sells = order.status in e.SOLD_STATUSES
     pieces = {id: line.quantity_to_ship if sells else 0 for id, line in order.lines.items()}
     dropped = {id: line.dropped for id, line in order.lines.items()}
-    revenue = max(0, order.total - pricing.discounted_value(order, dropped) - order.withdrawn) if sells else 0
+    revenue = max(0, order.total - pricing.paid_value(order, dropped) - order.withdrawn) if sells else 0
     yield from _sales_contributions(order.paid_at, order.order_id, order.currency, int(sells), pieces, revenue)
 
 

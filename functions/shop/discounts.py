@@ -165,7 +165,7 @@ class RedemptionPoolEmpty(Exception):
 
 
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
-    """Return the order with its total reduced by the discount.
+    """Return the order with the discount, which its total does not contain yet.
 
     `discount`: the item of the code, or None if the code does not exist. The counter of a limited code can be split
     over several items (redemption pool parts). The hash of the order's id selects one of these items for this order.
@@ -182,7 +182,7 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
         amount=pricing.discount_amount(goods, discount.rate),
         part=None if discount.limit is None else hash_to_bucket(order.order_id, discount.parts),
     )
-    return replace(order, discount=taken_off, total=pricing.order_total(goods, taken_off.amount, order.shipping))
+    return replace(order, discount=taken_off)
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:

@@ -18,7 +18,7 @@ from functions.model.entities import (
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
-from functions.model.pricing import included_tax
+from functions.model.pricing import tax_table
 from functions.model.table import INVOICE_SERIES
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import get_order_owner
@@ -72,10 +72,18 @@ def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[
         issued_at=now,
         currency=order.currency,
         total=order.total,
-        lines={id: Line(name=line.name, price=line.price, quantity=line.quantity) for id, line in order.lines.items()},
+        lines={
+            id: Line(name=line.name, price=line.price, quantity=line.quantity, tax_rate=line.tax_rate)
+            for id, line in order.lines.items()
+        },
         discount=order.discount,
         shipping=order.shipping,
-        taxes=(included_tax(order.total, order.tax_rate),),
+        taxes=tax_table(order),
+        tax_rate=order.tax_rate,
+        shipping_tax_rate=order.shipping_tax_rate,
+        net_prices=order.net_prices,
+        tax_id=order.tax_id,
+        reverse_charge=order.reverse_charge,
         payments=payments,
         created_at=now,
     )

@@ -1,6 +1,6 @@
 """Read and list orders, and change their delivery address."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,6 @@ from functions.model.entities import (
     ORDER_NUMBER_LENGTH,
     Address,
     ArchivedOrder,
-    Line,
     Order,
     OrderOwner,
     OrderStatus,
@@ -19,7 +18,7 @@ from functions.model.entities import (
     QueuedOrder,
     order_number,
 )
-from functions.model.errors import NotFound, WrongState
+from functions.model.errors import InvalidInput, NotFound, WrongState
 from functions.model.patterns import (
     LINES_OF_ORDER,
     ORDER_BY_ID,
@@ -94,15 +93,15 @@ def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOw
     return caller.require_own(placer, "order")
 
 
-def get_lines_of_order(shop: ShopContext, caller: Caller, order_id: str) -> Mapping[str, Line]:
-    """Return the lines of an order, by product id (access pattern A13).
+def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> Order:
+    """Return an order whose lines are in the table (access pattern A13).
 
     Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
     archived, because its lines are then only in the S3 archive.
     """
     return require_unarchived(
         _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id)), "show its lines"
-    ).lines
+    )
 
 
 def list_orders_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[OrderSummary]:
@@ -180,8 +179,8 @@ def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[W
 def change_address(shop: ShopContext, caller: Caller, order_id: str, address: Address) -> Order:
     """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
-    Only the order's customer and staff may call this command. Raises NotFound, and WrongState if the order's status is
-    not PENDING or PAID.
+    Only the order's customer and staff may call this command. The country and the region stay, because the taxes depend
+    on them. Raises NotFound, InvalidInput, and WrongState if the order's status is not PENDING or PAID.
     """
 
     def attempt() -> Order:
@@ -189,6 +188,9 @@ def change_address(shop: ShopContext, caller: Caller, order_id: str, address: Ad
         if before.address == address:
             return before
         after = replace(apply_order_command(before, "change_address", shop.now_instant()), address=address)
+        for name in ("country", "region"):
+            if before.address is not None and getattr(address, name) != getattr(before.address, name):
+                raise InvalidInput(name, "cannot change, because the taxes depend on it: place another order")
         shop.table.write(*save_order(before, after))
         return after
 

@@ -16,6 +16,7 @@ from functions.model.entities import (
     Line,
     Order,
     Product,
+    TaxTable,
 )
 from functions.model.errors import (
     Discontinued,
@@ -30,8 +31,8 @@ from functions.model.errors import (
 )
 from functions.model.money import MAX_MINOR_UNITS
 from functions.model.patterns import ORDERS_OF_CUSTOMER
-from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
-from functions.shop import discounts, stock
+from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, TAX_TABLE
+from functions.shop import discounts, stock, taxes
 from functions.shop.idempotency import fingerprint
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
@@ -90,12 +91,13 @@ def place_order(
     body: Mapping[str, Any],
     discount_code: str | None = None,
     expected_total: int | None = None,
+    tax_id: str | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
-    showed to the customer, or None. The order's id is derived from the customer
+    showed to the customer, or None. `tax_id`: that of a business, or None. The order's id is derived from the customer
     and `key`, and the write requires that no order with this id exists. So a repeated request returns the order of the
     first request. A rejected order stores nothing, so its idempotency key can be used again.
 
@@ -103,13 +105,13 @@ def place_order(
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
     at once.
 
-    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, DiscountNotValid,
-    OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
+    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, NoTaxRate,
+    DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
 
     def place() -> PlacedOrder:
-        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code)
+        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id)
         if isinstance(priced, PlacedOrder):
             return priced
         if expected_total not in (None, priced.order.total):
@@ -130,6 +132,7 @@ def quote_order(
     lines: Mapping[str, RequestedLine],
     address: Address,
     discount_code: str | None = None,
+    tax_id: str | None = None,
 ) -> Order:
     """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
 
@@ -138,7 +141,7 @@ def quote_order(
     """
 
     def quote() -> Order:
-        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code)
+        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id)
         assert isinstance(priced, PricedOrder), "no order has this id"
         if priced.discount is not None and priced.discount.limit is not None:
             discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
@@ -164,12 +167,13 @@ def _price_order(
     address: Address,
     body_fingerprint: str,
     discount_code: str | None,
+    tax_id: str | None,
 ) -> PricedOrder | PlacedOrder:
     """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
 
     Returns a PlacedOrder if an order with this id exists.
     """
-    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
+    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id), TAX_TABLE.key()]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
         keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
@@ -182,9 +186,14 @@ def _price_order(
         raise NotRegistered(is_staff=caller.is_staff)
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
-    order = _build_order(shop, customer, order_id, lines, products, address, body_fingerprint)
+    order = replace(_build_order(shop, customer, order_id, lines, products, address, body_fingerprint), tax_id=tax_id)
+    tax_table = next((item for item in found if isinstance(item, TaxTable)), None)
+    order = taxes.set_tax_rates(order, tax_table, {id: product.tax_class for id, product in products.items()})
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
+    order = replace(order, total=pricing.order_total(order))
+    if order.total > MAX_MINOR_UNITS:
+        raise InvalidInput("lines", "the total of the order exceeds the maximum")
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
     return PricedOrder(order, products, discount)
@@ -245,7 +254,10 @@ def _build_order(
     address: Address,
     body_fingerprint: str,
 ) -> Order:
-    """Return a new order with the current prices and shipping costs, without a discount. Nothing is written."""
+    """Return a new order with the current prices and shipping costs, without discount, taxes and total.
+
+    Nothing is written.
+    """
     if unknown := tuple(id for id in lines if id not in products):
         raise UnknownProducts(unknown)
     if ended := tuple(id for id in lines if products[id].discontinued):
@@ -260,10 +272,6 @@ def _build_order(
         id: Line(name=products[id].name, price=products[id].price, quantity=line.quantity) for id, line in lines.items()
     }
     currency = products[next(iter(lines))].currency
-    shipping = shop.shipping.get(currency, 0)
-    total = pricing.order_total(pricing.goods_total(ordered), 0, shipping)
-    if total > MAX_MINOR_UNITS:
-        raise InvalidInput("lines", "the total of the order exceeds the maximum")
     now = shop.now_instant()
     return Order(
         order_id=order_id,
@@ -272,12 +280,11 @@ def _build_order(
         placed_at=now,
         updated_at=now,
         currency=currency,
-        total=total,
+        total=0,
         lines=ordered,
         address=address,
         fingerprint=body_fingerprint,
-        shipping=shipping,
-        tax_rate=shop.tax_rate,
+        shipping=shop.shipping.get(currency, 0),
         customer_name=customer.name,
         customer_version=customer.version,
         sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, put_if_absent, update
-from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
+from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, STANDARD_CLASS, Product, Stock
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY
@@ -42,6 +42,7 @@ def create_product(
     backorder: bool = False,
     category: str = ROOT_CATEGORY,
     catalog: str = DEFAULT_CATALOG,
+    tax_class: str = STANDARD_CLASS,
 ) -> Product:
     """Create a product with no pieces in stock. Only staff may call this command.
 
@@ -60,6 +61,7 @@ def create_product(
         backorder=backorder,
         category=category,
         catalog=catalog,
+        tax_class=tax_class,
         created_at=now,
         updated_at=now,
     )
@@ -135,6 +137,7 @@ def update_product(
     catalog: str | None = None,
     parts: int | None = None,
     discontinued: bool | None = None,
+    tax_class: str | None = None,
 ) -> Product:
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
@@ -158,6 +161,7 @@ def update_product(
             category=before.category if category is None else category,
             catalog=before.catalog if catalog is None else catalog,
             discontinued=before.discontinued if discontinued is None else discontinued,
+            tax_class=before.tax_class if tax_class is None else tax_class,
         )
         if parts is not None:
             wanted = with_part_count(wanted, parts)

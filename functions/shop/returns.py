@@ -11,7 +11,7 @@ from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import AlreadyExists, InvalidInput, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS_OF_ORDER
-from functions.model.pricing import refund_due
+from functions.model.pricing import refund_due, shipping_value
 from functions.model.states import apply_order_command
 from functions.model.table import RETURN
 from functions.shop import discounts, stock
@@ -92,7 +92,7 @@ def return_goods(
         _check_return_window(shop, before)
         after = replace(before, lines=_count_returned(before.lines, lines))
         goods = refund_due(before, after)
-        shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
+        shipping = shipping_value(before) if refund_shipping and not before.shipping_refunded else 0
         account_id = get_store_credit_account_id(shop, before.customer_id, before.currency) if to == "credit" else None
         max_refund = min(goods + shipping, before.kept)
         plan = plan_refunds(shop, before, max_refund, "RETURNED", account_id, explanation)

@@ -35,9 +35,8 @@ class ShopContext:
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
     `closed_order_days`: for how many days a closed order stays in the table before it is archived.
     `return_window_days`: for how many days delivered goods can be returned. `shipping`: the shipping costs of an order
-    in the currency's smallest unit (cents), by currency; orders in any other currency ship free. `tax_rate`: in
-    hundredths of a percent; every price includes the tax. `unpaid_orders_per_customer`: how many unpaid orders a
-    customer may have; 0 means no limit.
+    in the currency's smallest unit (cents), by currency; orders in any other currency ship free.
+    `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
     """
 
     table: Table
@@ -46,7 +45,6 @@ class ShopContext:
     closed_order_days: int = 365
     return_window_days: int = 30
     shipping: Mapping[str, int] = field(default_factory=dict)
-    tax_rate: int = 0
     unpaid_orders_per_customer: int = 0
 
     def now(self) -> datetime:

@@ -70,6 +70,7 @@ COMPANIES = (
     "Alder & Sons", "Birch Office", "Cedar Hotels", "Dogwood Cafe", "Elm Row Studio", "Fir Logistics", "Hazel Schools",
     "Larch Works", "Maple Clinic", "Rowan Press",
 )  # fmt: skip
+TAX_RATES = ("AT standard 2000-01-01 2000", "DE standard 2007-01-01 1900", "* standard 2000-01-01 0")
 DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (1_000, 0), "SPRING15": (1_500, 3_000), "THANKS5": (500, 0)}
 """The rate of each discount code in hundredths of a percent, and the minimum price of the goods in cents."""
 CATEGORIES: Mapping[str, Mapping[str, tuple[int, Sequence[str]]]] = {

@@ -99,7 +99,6 @@ def _settings_of(shop: RunningShop, variables: dict[str, str]) -> dict[str, Any]
         "closed_order_days": int(variables["CLOSED_ORDER_DAYS"]),
         "return_window_days": int(variables["RETURN_WINDOW_DAYS"]),
         "shipping": parse_amounts(variables["SHIPPING"]),
-        "tax_rate": int(variables["TAX_RATE"]),
     }
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate
 
-from functions.model.entities import Address, Order
+from functions.model.entities import Address, Order, TaxRate
 from functions.model.errors import DiscountNotValid, OutOfStock
 from functions.model.money import Currency
 from functions.shop.cancellation import agree_cancel, cancel_order, lapse_order
@@ -28,6 +28,7 @@ from functions.shop.returns import ReturnedGoods, return_goods
 from functions.shop.reviews import write_review
 from functions.shop.shipments import deliver_shipment, dispatch_shipment
 from functions.shop.shop import Caller
+from functions.shop.taxes import replace_tax_table
 from local.seed import distributions as d
 from local.seed.distributions import Distribution
 from local.seed.memory_shop import MemoryShop
@@ -85,6 +86,7 @@ class History:
         self._build_catalogue()
         for name in d.COMPANIES:
             create_company(self._shop, STAFF, _slug(name), name)
+        replace_tax_table(self._shop, STAFF, [TaxRate.from_text(text) for text in d.TAX_RATES])
         for code, (rate, minimum) in d.DISCOUNTS.items():
             create_discount(self._shop, STAFF, code, rate, minimum=minimum, currency=CURRENCY if minimum else None)
         for at in self._order_times(start):

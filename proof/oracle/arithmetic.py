@@ -1,17 +1,18 @@
 """The shop's price list and its rules of money, written again by hand from the documentation.
 
-Amounts are in the smallest unit of their currency, for example cents. All prices include the tax.
+Amounts are in the smallest unit of their currency, for example cents.
 """
 
-from collections.abc import Iterable, Mapping
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_DOWN, Decimal
+from fractions import Fraction
+from math import floor
+from typing import Any, NamedTuple
 
 CURRENCIES = {"pen": "USD", "fan": "JPY"}
 """The currencies of the products that are not sold in EUR."""
 SHIPPING = 490
 """The price of the shipping of an order in EUR in the stage `dev` (docs/settings.md). In USD and JPY it is 0."""
-TAX_PERCENT = 20
 RATES_OFF = {"SPRING": 2_000, "FREE": 10_000}
 MAX_USES = {"SPRING": 3, "FREE": 2}
 MAX_CLOCK_ERROR_SECONDS = 3
@@ -32,17 +33,70 @@ def discount_on(goods: int, rate: int) -> int:
     return int((Decimal(goods) * rate / 10_000).quantize(Decimal(1), ROUND_DOWN))
 
 
-def tax_in(gross: int) -> int:
-    """Return the tax that an amount includes, rounded half up."""
-    return int((Decimal(gross) * TAX_PERCENT / (100 + TAX_PERCENT)).quantize(Decimal(1), ROUND_HALF_UP))
+class Row(NamedTuple):
+    """What the customer pays for a line of an order, or for its shipping. `rate`: in hundredths of a percent."""
+
+    rate: int
+    net: int
+    tax: int
+
+    @property
+    def gross(self) -> int:
+        return self.net + self.tax
 
 
-def paid_for(order: Mapping[str, Any], pieces: Mapping[str, int]) -> int:
-    """Return the amount that the customer paid for some pieces: their price less their share of the discount, rounded
-    down."""
-    price, discount = price_of_goods(order["lines"], pieces), (order.get("discount") or {"amount": 0})["amount"]
-    share = Decimal(discount) * price / price_of_goods(order["lines"])
-    return price - int(share.quantize(Decimal(1), ROUND_DOWN))
+def taxed_row(amount: int, rate: int, *, is_net: bool) -> Row:
+    """Return an amount with its tax, rounded half up. `is_net`: whether the tax is added to the amount."""
+    factor = Fraction(rate, 10_000)
+    tax = floor(amount * factor / (1 if is_net else 1 + factor) + Fraction(1, 2))
+    return Row(rate, amount if is_net else amount - tax, tax)
+
+
+def rows_of_goods(lines: Mapping[str, Any], discount: int, rates: Mapping[str, int], *, is_net: bool) -> dict[str, Row]:
+    """Return the row of each product. The lines share the discount by price, in the order of their products.
+
+    The shares of the first lines together are rounded down, so the last line gets the rest.
+    """
+    rows, shared, goods = {}, 0, Fraction(0)
+    for product in sorted(lines):
+        price = price_of_goods({product: lines[product]})
+        goods += price
+        share = floor(discount * goods / price_of_goods(lines)) - shared
+        shared += share
+        rows[product] = taxed_row(price - share, rates[product], is_net=is_net)
+    return rows
+
+
+def sums_by_rate(rows: Iterable[Row]) -> list[dict[str, int]]:
+    """Return the table of taxes: the sums of the rows for each rate, highest rate first."""
+    every = list(rows)
+    return [
+        {
+            "rate": rate,
+            "net": sum(row.net for row in every if row.rate == rate),
+            "tax": sum(row.tax for row in every if row.rate == rate),
+        }
+        for rate in sorted({row.rate for row in every}, reverse=True)
+    ]
+
+
+def rate_of(rates: Sequence[Mapping[str, Any]], country: str, tax_classes: Sequence[str]) -> int:
+    """Return the tax rate of goods in a country, or "*" if the country has none. The first class with a rate counts."""
+    return next(
+        int(one["rate"])
+        for destination in (country, "*")
+        for tax_class in tax_classes
+        for one in rates
+        if (one["destination"], one["tax_class"]) == (destination, tax_class)
+    )
+
+
+def paid_for(lines: Mapping[str, Any], rows: Mapping[str, Row], pieces: Mapping[str, int]) -> int:
+    """Return the amount that the customer paid for some pieces. Each piece has an equal share of its row.
+
+    The shares of the pieces of a row together are rounded down.
+    """
+    return sum(floor(Fraction(rows[id].gross * count, lines[id]["quantity"])) for id, count in pieces.items())
 
 
 def currency_of(products: Iterable[str]) -> str:

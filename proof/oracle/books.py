@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from proof.oracle.arithmetic import currency_of
+from proof.oracle.arithmetic import Row, currency_of, rate_of, rows_of_goods, taxed_row
 from proof.oracle.observations import CardPayment, Image, Observations, ObservedRequest
 
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
@@ -129,6 +129,33 @@ class Books:
     def shipping_of(self, products: Iterable[str]) -> int:
         """Return the price of the shipping of an order with these products. Only orders in EUR pay for shipping."""
         return self.seen.shipping if currency_of(products) == "EUR" else 0
+
+    def goods_rows(self, order: OrderRecord) -> dict[str, Row]:
+        """Return what the customer pays for each product of an order, with the tax rates of their country."""
+        table, country = self._tax_table, order.placed_by[0].body["address"]["country"]
+        rates = {id: rate_of(table["rates"], country, [self._tax_classes.get(id, "standard")]) for id in order.ordered}
+        discount = (order.item.get("discount") or {"amount": 0})["amount"]
+        return rows_of_goods(order.item["lines"], discount, rates, is_net=table["net_prices"])
+
+    def shipping_row(self, order: OrderRecord) -> Row:
+        """Return what the customer pays for the shipping of an order."""
+        table, country = self._tax_table, order.placed_by[0].body["address"]["country"]
+        rate = rate_of(table["rates"], country, ["shipping", "standard"])
+        return taxed_row(self.shipping_of(order.ordered), rate, is_net=table["net_prices"])
+
+    def rows_of(self, order: OrderRecord) -> list[Row]:
+        """Return all rows of an order: its products, and its shipping if it costs something."""
+        shipping = self.shipping_row(order)
+        return [*self.goods_rows(order).values(), *([shipping] if shipping.gross else [])]
+
+    @cached_property
+    def _tax_table(self) -> Mapping[str, Any]:
+        return next(one.body for _, one in self.asked("PUT", "/tax-table"))
+
+    @cached_property
+    def _tax_classes(self) -> Mapping[str, str]:
+        asked = [one.body for _, one in self.asked("POST", "/products")]
+        return {body["product_id"]: body["tax_class"] for body in asked if "tax_class" in body}
 
     def of_type(self, *kinds: str) -> list[Item]:
         """Return the items of these types that are in the table now."""

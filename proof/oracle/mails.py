@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from proof.oracle.arithmetic import shown_amount, tax_in
+from proof.oracle.arithmetic import shown_amount, sums_by_rate
 from proof.oracle.books import Books, Item, OrderRecord
 from proof.oracle.observations import ObservedMail
 
@@ -163,7 +163,9 @@ def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
         if order is None:
             continue
         total, shipping, currency = order.item["total"], order.item["shipping"], order.item["currency"]
-        rows = [f"Total  {shown_amount(total, currency)}", f"% tax  {shown_amount(tax_in(total), currency)}"]
+        rows = [f"Total  {shown_amount(total, currency)}"]
+        for one in sums_by_rate(books.rows_of(order)):
+            rows += [f"Includes {one['rate'] // 100} % tax  {shown_amount(one['tax'], currency)}"] * bool(one["rate"])
         rows += [f"Shipping  {shown_amount(shipping, currency)}"] * bool(shipping)
         books.count_premise("the amounts in a mail were checked")
         yield from (f"the mail {mail.subject!r} does not show {row!r}" for row in rows if row not in mail.text)

@@ -113,10 +113,8 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     given += _failed_outside(books, order, {one.id for one in payments})
     returns = books.returns_of(order)
     gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
-    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_of(
-        order.item["lines"]
-    )
-    worth = paid_for(order.item, gone) + shipping
+    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_row(order).gross
+    worth = paid_for(order.item["lines"], books.goods_rows(order), gone) + shipping
     for amount, premise in (
         (given, "goodwill was given"),
         (worth, "goods were given back"),
@@ -355,8 +353,9 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
             if (item["quantities"], item["restocked"]) != (pieces, restocked):
                 yield f"return {item['return_id']} has other pieces than {asked.body['lines']}"
             before, gone = gone, gone + Counter(pieces)
-            worth = paid_for(order.item, gone) - paid_for(order.item, before)
-            worth += books.shipping_of(order.item["lines"]) * (asked.body["refund_shipping"] and not is_shipping_back)
+            lines, rows = order.item["lines"], books.goods_rows(order)
+            worth = paid_for(lines, rows, gone) - paid_for(lines, rows, before)
+            worth += books.shipping_row(order).gross * (asked.body["refund_shipping"] and not is_shipping_back)
             is_shipping_back |= item["shipping"] > 0
             refunded = item["amount"] + item["owed"]
             books.count_premise("a return was refunded")

@@ -8,11 +8,10 @@ from typing import Any
 from proof.oracle.arithmetic import (
     MAX_USES,
     RATES_OFF,
-    TAX_PERCENT,
     currency_of,
     discount_on,
     price_of_goods,
-    tax_in,
+    sums_by_rate,
 )
 from proof.oracle.books import Books, OrderRecord
 from proof.simulation.faults import MAX_REPLICA_LAG_SECONDS
@@ -22,7 +21,7 @@ POOL_TYPE = "RedemptionPool"
 
 
 def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
-    """Check each order: prices that were valid when it was placed, less the discount of its code, plus shipping."""
+    """Check each order: prices that were valid when it was placed, less the discount, plus shipping, with the taxes."""
     for order in books.orders.values():
         item, asked = order.item, order.placed_by
         if not asked:
@@ -48,7 +47,8 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
         if (kept["code"], kept["amount"], kept["rate"]) != (code, off, RATES_OFF.get(code, 0)):
             yield f"order {order.id}: the code {code!r} takes {off} off {goods}, but the order has {kept}"
         shipping = books.shipping_of(item["lines"])
-        expected = (goods - off + shipping, shipping, currency_of(item["lines"]))
+        expected = (sum(row.gross for row in books.rows_of(order)), shipping, currency_of(item["lines"]))
+        books.count_premise("taxes were added to the prices", bool(item["net_prices"]))
         if (item["total"], item["shipping"], item["currency"]) != expected:
             yield f"order {order.id} costs {item['total']} instead of {expected}"
         _count_discount(books, goods, code)
@@ -104,13 +104,16 @@ def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
     lines = {line["product_id"]: line for line in shown["lines"]}
     goods, shipping = price_of_goods(lines), books.shipping_of(lines)
     off = discount_on(goods, RATES_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
-    total = goods - off + shipping
-    tax = {"rate": 100 * TAX_PERCENT, "net": total - tax_in(total), "tax": tax_in(total)}
+    order = books.orders.get(shown["order_id"])
+    taxes = sums_by_rate(books.rows_of(order)) if order and order.placed_by else shown["taxes"]
+    total = sum(one["net"] + one["tax"] for one in taxes)
     due = total - shown["paid"] if shown["status"] == "PENDING" else 0
     if (shown["total"], shown["shipping"], shown["due"]) != (total, shipping, due):
         yield f"the total is {shown['total']} with {shown['due']} due, instead of {total} with {due} due"
-    if shown["tax"] != tax:
-        yield f"the tax is {shown['tax']} instead of {tax}"
+    if shown["taxes"] != taxes:
+        yield f"the taxes are {shown['taxes']} instead of {taxes}"
+    if not shown["net_prices"] and total != goods - off + shipping:
+        yield f"the total is {total} instead of {goods} - {off} + {shipping}"
 
 
 def later_states_keep_the_price(books: Books) -> Iterator[str]:

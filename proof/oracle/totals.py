@@ -58,8 +58,8 @@ def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
     expected: Counter[tuple[str, str, str]] = Counter()
     for order in books.orders.values():
         if order.is_sold:
-            revenue = order.item["total"] - paid_for(order.item, order.dropped) - order.item.get("withdrawn", 0)
-            revenue = max(0, revenue)
+            for_dropped = paid_for(order.item["lines"], books.goods_rows(order), order.dropped)
+            revenue = max(0, order.item["total"] - for_dropped - order.item.get("withdrawn", 0))
             _add(expected, order.item, order.item["paid_at"], 1, order.kept.total(), revenue)
         for item in order.of_type("Return"):
             pieces = sum(item["quantities"].values())

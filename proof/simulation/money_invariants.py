@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from functions.model.entities import SOLD_STATUSES, Payment
-from functions.model.pricing import discounted_value
+from functions.model.pricing import paid_value
 from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
 from local.world.stripe_account import CONFIRMABLE
 from proof.simulation.ledger import Ledger, OrderAggregate
@@ -123,7 +123,7 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     if owned.status in SOLD_STATUSES and order.paid != order.total:
         yield f"costs {order.total}, but {order.paid} are paid"
     dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
-    worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
+    worth_dropped = paid_value(order, {id: line.dropped for id, line in order.lines.items()})
     is_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
     if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
         yield f"dropped goods worth {worth_dropped}, but refunds {dropped} for them"

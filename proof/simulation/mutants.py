@@ -670,14 +670,14 @@ MUTANTS = (
     Mutant(
         "three for two",
         "every third piece of a product costs nothing",
-        replace_everywhere(pricing, "goods_total", s.every_third_piece_is_free),
+        edit_code(pricing.price_rows, ("* line.quantity", "* (line.quantity - line.quantity // 3)")),
         2,
         judge="oracle",
     ),
     Mutant(
         "rounds tax down",
-        "the included tax is rounded down instead of half up",
-        replace_everywhere(pricing, "included_tax", s.round_tax_down),
+        "a tax is rounded down instead of half up",
+        edit_code(pricing.split_tax, ("2 * amount * rate + whole", "2 * amount * rate")),
         2,
         first_seed=3,
         judge="oracle",
@@ -692,7 +692,7 @@ MUTANTS = (
     Mutant(
         "refunds full prices",
         "a return is refunded at the full price, without the order's discount",
-        replace_everywhere(pricing, "discounted_value", s.drop_discount),
+        replace_everywhere(pricing, "paid_value", s.drop_discount),
         2,
         first_seed=73,
         judge="oracle",
@@ -700,7 +700,7 @@ MUTANTS = (
     Mutant(
         "rounds shares up",
         "when pieces are returned, their share of the discount is rounded up",
-        replace_everywhere(pricing, "discounted_value", s.round_share_up),
+        replace_everywhere(pricing, "paid_value", s.round_share_up),
         2,
         first_seed=104,
         judge="oracle",

@@ -594,17 +594,9 @@ def round_discount_up(goods_amount: int, rate: int) -> int:
     return -(-goods_amount * rate // pricing.HUNDRED_PERCENT)
 
 
-def discount_shipping_too(goods_amount: int, discount: int, shipping: int) -> int:
-    return goods_amount + shipping - discount - discount * shipping // goods_amount
-
-
-def every_third_piece_is_free(lines: Mapping[str, entities.Line]) -> int:
-    return sum(line.price * (line.quantity - line.quantity // 3) for line in lines.values())
-
-
-def round_tax_down(amount: int, rate: int) -> entities.TaxLine:
-    tax = amount * rate // (pricing.HUNDRED_PERCENT + rate)
-    return entities.TaxLine(rate=rate, net=amount - tax, tax=tax)
+def discount_shipping_too(order: pricing.Priced) -> int:
+    rows, discount = pricing.price_rows(order).values(), order.discount.amount if order.discount else 0
+    return sum(row.gross for row in rows) - discount * order.shipping // pricing.goods_total(order.lines)
 
 
 def drop_discount(order: entities.Order, quantities: Mapping[str, int]) -> int:
@@ -612,8 +604,8 @@ def drop_discount(order: entities.Order, quantities: Mapping[str, int]) -> int:
 
 
 def round_share_up(order: entities.Order, quantities: Mapping[str, int]) -> int:
-    price, taken_off = drop_discount(order, quantities), order.discount.amount if order.discount else 0
-    return price + (-taken_off * price // pricing.goods_total(order.lines))
+    rows = pricing.price_rows(order)
+    return sum(-(-rows[id].gross * quantity // order.lines[id].quantity) for id, quantity in quantities.items())
 
 
 _BUILD_REFUND = refunds.build_refund

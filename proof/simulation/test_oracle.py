@@ -24,19 +24,28 @@ def test_the_oracle_does_not_import_the_product() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gross", "tax"),
-    [(0, 0), (600, 100), (490, 82), (2, 0), (3, 1), (1249, 208)],  # 3 * 20 / 120 is 0.5, which is rounded up
+    ("amount", "is_net", "net", "tax"),
+    [
+        (600, False, 500, 100),
+        (490, False, 408, 82),
+        (2, False, 2, 0),
+        (3, False, 2, 1),  # 3 * 20 / 120 is 0.5, which is rounded up
+        (600, True, 600, 120),
+        (12, True, 12, 2),
+        (13, True, 13, 3),  # 2.6
+    ],
 )
-def test_the_included_tax_is_rounded_half_up(gross: int, tax: int) -> None:
-    assert arithmetic.tax_in(gross) == tax
+def test_a_tax_is_rounded_half_up(amount: int, is_net: bool, net: int, tax: int) -> None:
+    assert arithmetic.taxed_row(amount, 2_000, is_net=is_net) == (2_000, net, tax)
 
 
 def test_a_discount_is_rounded_down_and_shared_by_price() -> None:
     assert arithmetic.discount_on(999, 2_000) == 199
     lines = {"mug": {"price": 333, "quantity": 1}, "tea": {"price": 111, "quantity": 6}}
-    order = {"lines": lines, "discount": {"amount": 199}}
-    assert arithmetic.paid_for(order, {"mug": 1}) == 333 - 66  # a third of 199 is 66.3
-    assert arithmetic.paid_for(order, {"mug": 1, "tea": 6}) == 999 - 199
+    rows = arithmetic.rows_of_goods(lines, 199, {"mug": 2_000, "tea": 1_000}, is_net=False)
+    assert [row.gross for row in rows.values()] == [333 - 66, 666 - 133]  # a third of 199 is 66.3
+    assert arithmetic.paid_for(lines, rows, {"tea": 5}) == 444  # five sixths of 533 are 444.2
+    assert arithmetic.paid_for(lines, rows, {"mug": 1, "tea": 6}) == 999 - 199
 
 
 def test_sales_around_the_end_of_a_month_count_for_their_month(engine: Engine) -> None:

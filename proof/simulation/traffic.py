@@ -42,6 +42,14 @@ CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
 
 JPY has no decimals: its smallest unit is 1 yen. These products have one item with their stock, and 20 pieces.
 """
+COUNTRIES = {"bob": "DE", "cid": "US"}
+"""The countries of the customers who do not live in Austria."""
+TAX_CLASSES = {"tea": "reduced"}
+TAX_RATES = [
+    {"destination": destination, "tax_class": tax_class, "rate": rate}
+    for destination, rates in {"AT": (2000, 1000), "DE": (1900, 700), "*": (0, 0)}.items()
+    for tax_class, rate in zip(("standard", "reduced"), rates, strict=True)
+]
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock, which three items share. Customers follow it instead of ordering it."""
@@ -89,7 +97,8 @@ def personal_words(sub: str) -> tuple[str, ...]:
 
 def address_of(sub: str, number: int = 1) -> dict[str, str]:
     name, _, street = personal_words(sub)
-    return {"name": name, "street": f"{number} {street}", "postcode": "1010", "city": "Wien", "country": "AT"}
+    country = COUNTRIES.get(sub, "AT")
+    return {"name": name, "street": f"{number} {street}", "postcode": "1010", "city": "Wien", "country": country}
 
 
 @dataclass(frozen=True)
@@ -146,8 +155,11 @@ class SimulatedTraffic:
     # setup without faults ---------------------------------------------------------------------------------------------
     def open_shop(self) -> None:
         """Create everything that customers use: products with stock, discount codes, gift cards ..."""
+        taxes = {"rates": TAX_RATES, "net_prices": self.rng.happens(0.25, "net prices")}
+        self._expect(200, STAFF, "PUT", "/tax-table", taxes)
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
+            body["tax_class"] = TAX_CLASSES.get(id, "standard")
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
         for currency, (id, price) in CURRENCIES.items():

@@ -12,10 +12,12 @@ from functions.dynamodb.writes import replace_with, update
 from functions.model import changes
 from functions.model.entities import (
     DEFAULT_CATALOG,
+    ELSEWHERE,
     Address,
     ArchivedOrder,
     Order,
     Stock,
+    TaxRate,
     TimelineEntry,
     ancestor_paths,
 )
@@ -36,6 +38,7 @@ from functions.shop import (
     products,
     returns,
     shipments,
+    taxes,
 )
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
@@ -51,6 +54,12 @@ STAFF = Caller("staff-1", frozenset({"staff"}))
 WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 PRICE = 1250
+
+
+def set_tax_rate(shop: ShopContext, rate: int, tax_class: str = "standard") -> None:
+    """Give the shop a tax table with one rate, which applies everywhere."""
+    rates = [TaxRate(destination=ELSEWHERE, tax_class=tax_class, valid_from="2000-01-01", rate=rate)]
+    taxes.replace_tax_table(shop, STAFF, rates)
 
 
 def ensure_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> None:

@@ -151,6 +151,12 @@ _SAMPLES: dict[Row[Any], Any] = {
         created_at=AT,
         updated_at=AT,
     ),
+    t.TAX_TABLE: e.TaxTable(
+        rates=(e.TaxRate(destination="AT", tax_class="standard", valid_from="2016-01-01", rate=2000),),
+        reverse_charge=("DE",),
+        created_at=AT,
+        updated_at=AT,
+    ),
     t.REDEMPTION_POOL: e.RedemptionPool(code="SPRING", part=3, left=12, created_at=AT),
     t.ORDER: order(),
     t.ARCHIVED_ORDER: archived_order(),

@@ -47,7 +47,7 @@ def chance(seed: int) -> random.Random:
 
 
 def play(orders: int, seed: int = 1, **more: Any) -> tuple[MemoryShop, History]:
-    memory = MemoryShop(END - timedelta(days=3 * 365), chance(seed), VARIABLES, pepper=lambda: b"pepper", tax_rate=2000)
+    memory = MemoryShop(END - timedelta(days=3 * 365), chance(seed), VARIABLES, pepper=lambda: b"pepper")
     history = History(memory, chance(seed), END, orders, WINDOW, **more)
     history.play()
     return memory, history

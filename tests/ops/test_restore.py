@@ -198,7 +198,7 @@ def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
-    assert set(orders.get_lines_of_order(harness.shop, ANN, order_id)) == {"mug", "pot"}
+    assert set(orders.get_order_with_lines(harness.shop, ANN, order_id).lines) == {"mug", "pot"}
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
     assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, Order)

@@ -37,12 +37,12 @@ def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
         assert orders.get_order(shop, caller, order.order_id) == order
-        assert orders.get_lines_of_order(shop, caller, order.order_id) == order.lines
+        assert orders.get_order_with_lines(shop, caller, order.order_id) == order
         assert orders.get_order_owner(shop, caller, order.order_id).customer_id == "ann"
         whole = orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id).items
         assert [item for item in whole if isinstance(item, Order)] == [order]
     for caller in (BOB, WAREHOUSE):
-        for read in (orders.get_order, orders.get_lines_of_order, orders.get_order_owner):
+        for read in (orders.get_order, orders.get_order_with_lines, orders.get_order_owner):
             with pytest.raises(NotFound):
                 read(shop, caller, order.order_id)
         with pytest.raises(NotFound):
@@ -72,7 +72,7 @@ def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: ShopContext) ->
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState) as refusal:
-        orders.get_lines_of_order(shop, ANN, order.order_id)
+        orders.get_order_with_lines(shop, ANN, order.order_id)
     assert refusal.value.state == "ARCHIVED"
     assert orders.get_order_owner(shop, ANN, order.order_id).customer_id == "ann"
 

@@ -44,7 +44,6 @@ def shop() -> ShopContext:
         closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
         shipping=parse_amounts(settings.shipping),
-        tax_rate=settings.tax_rate,
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
     )
 

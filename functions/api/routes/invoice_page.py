@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from functions.model.entities import Invoice
 from functions.model.money import format_amount
-from functions.model.pricing import format_percent
+from functions.model.pricing import format_percent, rate_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,15 +25,21 @@ METHOD_LABELS = {
 
 
 def render_page(invoice: Invoice, shop_name: str) -> str:
-    """Return the HTML page of an invoice."""
+    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes."""
+    shows_taxes = any(tax.rate for tax in invoice.taxes)
     return (
         _load_templates()
         .get_template("invoice.html")
         .render(
             invoice=invoice,
             shop_name=shop_name,
-            address=_address_lines(invoice),
-            lines=[line for _, line in sorted(invoice.lines.items())],
+            address=invoice.address.shown if invoice.address else (),
+            lines=[
+                (line, rate_of(invoice, line.tax_rate) if shows_taxes else None)
+                for _, line in sorted(invoice.lines.items())
+            ],
+            taxes=invoice.taxes if shows_taxes else (),
+            shipping_rate=rate_of(invoice, invoice.shipping_tax_rate),
             methods=METHOD_LABELS,
             money=lambda amount: format_amount(amount, invoice.currency),
             percent=format_percent,
@@ -52,12 +58,6 @@ def response_headers() -> dict[str, str]:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
-
-
-def _address_lines(invoice: Invoice) -> list[str]:
-    """Return the lines of the invoice's address that are not empty, or [] if the invoice has no address."""
-    to = invoice.address
-    return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
 def _load_templates() -> "Environment":

@@ -20,15 +20,21 @@ class AddressAnswer(ResponseModel):
     postcode: str
     city: str
     country: str
+    region: str | None
+    company: str | None
 
 
 class LineAnswer(ResponseModel):
-    """A product of an order. `price`: the price of one piece when it was ordered, in minor units."""
+    """A product of an order. `price`: the price of one piece when it was ordered, in minor units.
+
+    `tax_rate`: in hundredths of a percent (2000 is 20 %).
+    """
 
     product_id: str
     name: str
     price: int
     quantity: int
+    tax_rate: int
 
 
 class OrderLineAnswer(LineAnswer):
@@ -54,14 +60,17 @@ class DiscountedAnswer(ResponseModel):
 
 
 class TaxAnswer(ResponseModel):
-    """The tax that a total includes. `rate`: in hundredths of a percent (2000 is 20 %)."""
+    """The sum of the rows with one tax rate, without (`net`) their tax, and the tax.
+
+    `rate`: in hundredths of a percent (2000 is 20 %).
+    """
 
     rate: int
     net: int
     tax: int
 
 
-def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
+def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
     """Return the answers for the lines of an order, sorted by product id, with shipped and returned quantities."""
     return [
         OrderLineAnswer(
@@ -69,21 +78,14 @@ def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
             name=line.name,
             price=line.price,
             quantity=line.quantity,
+            tax_rate=pricing.rate_of(order, line.tax_rate),
             backordered=line.backordered,
             shipped=line.shipped,
             delivered=line.delivered,
             returned=line.returned,
             dropped=line.dropped,
         )
-        for id, line in sorted(lines.items())
-    ]
-
-
-def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
-    """Return an answer for each line with only the product, price and quantity, sorted by product id."""
-    return [
-        LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
-        for id, line in sorted(lines.items())
+        for id, line in sorted(order.lines.items())
     ]
 
 
@@ -91,12 +93,13 @@ class OrderAnswer(ResponseModel):
     """An order. All amounts are in minor units (cents).
 
     `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
-    goods minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
-    `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back. `owed`: an amount
-    that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how much more than
-    `paid` left the shop, for example because a return was credited and then refunded at the payment provider.
-    `customer_name`: the customer's current name while the order is open. A closed order keeps the name that it had. The
-    name is null after the customer's data was erased.
+    goods minus the discount, plus `shipping`, including the `taxes`. If `net_prices` is true, these other amounts are
+    without taxes. `reverse_charge`: the customer, a business with the `tax_id`, owes the tax. `due`: the amount that is
+    still to be paid. `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back.
+    `owed`: an amount that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how
+    much more than `paid` left the shop, for example because a return was credited and then refunded at the payment
+    provider. `customer_name`: the customer's current name while the order is open. A closed order keeps the name that
+    it had. The name is null after the customer's data was erased.
     """
 
     order_id: str
@@ -113,7 +116,10 @@ class OrderAnswer(ResponseModel):
     address: AddressAnswer | None = None
     discount: DiscountedAnswer | None = None
     shipping: int | None = None
-    tax: TaxAnswer | None = None
+    taxes: Sequence[TaxAnswer] | None = None
+    net_prices: bool | None = None
+    tax_id: str | None = None
+    reverse_charge: bool | None = None
     paid: int | None = None
     refunded: int | None = None
     owed: int | None = None
@@ -141,11 +147,14 @@ class OrderAnswer(ResponseModel):
             return stays
         whole: dict[str, Any] = {
             "customer_name": item.customer_name,
-            "lines": order_line_answers(item.lines),
+            "lines": order_line_answers(item),
             "address": item.address and AddressAnswer.of(item.address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
             "shipping": item.shipping,
-            "tax": TaxAnswer.of(pricing.included_tax(item.total, item.tax_rate)),
+            "taxes": [TaxAnswer.of(one) for one in pricing.tax_table(item)],
+            "net_prices": item.net_prices,
+            "tax_id": item.tax_id,
+            "reverse_charge": item.reverse_charge,
             "paid": item.paid,
             "refunded": item.refunded,
             "owed": item.owed,
@@ -287,7 +296,8 @@ class PaidAnswer(ResponseModel):
 class InvoiceAnswer(ResponseModel):
     """An invoice as it was issued.
 
-    `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes.
+    `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes, for each rate. `net_prices`: the
+    other amounts are without taxes. `reverse_charge`: the customer owes the tax.
     """
 
     invoice_id: str
@@ -302,6 +312,10 @@ class InvoiceAnswer(ResponseModel):
     discount: DiscountedAnswer | None
     shipping: int
     taxes: Sequence[TaxAnswer]
+    shipping_tax_rate: int
+    net_prices: bool
+    tax_id: str | None
+    reverse_charge: bool
     payments: Sequence[PaidAnswer]
 
     @classmethod
@@ -316,10 +330,23 @@ class InvoiceAnswer(ResponseModel):
             issued_at=item.issued_at,
             currency=item.currency,
             total=item.total,
-            lines=line_answers(item.lines),
+            lines=[
+                LineAnswer(
+                    product_id=id,
+                    name=line.name,
+                    price=line.price,
+                    quantity=line.quantity,
+                    tax_rate=pricing.rate_of(item, line.tax_rate),
+                )
+                for id, line in sorted(item.lines.items())
+            ],
             discount=DiscountedAnswer.of(item.discount) if item.discount else None,
             shipping=item.shipping,
             taxes=[TaxAnswer.of(tax) for tax in item.taxes],
+            shipping_tax_rate=pricing.rate_of(item, item.shipping_tax_rate),
+            net_prices=item.net_prices,
+            tax_id=item.tax_id,
+            reverse_charge=item.reverse_charge,
             payments=[PaidAnswer.of(paid) for paid in item.payments],
         )
 

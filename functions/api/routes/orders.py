@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
+from functions.adapters.tax_ids import parse_tax_id
 from functions.api.http.context import SignedIn, log_order_id, resolve_customer_id, shop
 from functions.api.http.fields import (
     Country,
@@ -21,6 +22,7 @@ from functions.api.http.fields import (
     RequestModel,
     ResponseModel,
     one_line_text,
+    text_matching,
 )
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
@@ -42,6 +44,7 @@ from functions.model.errors import (
     InvalidInput,
     MixedCurrencies,
     NotAllowed,
+    NoTaxRate,
     NotRegistered,
     OutOfStock,
     PriceChanged,
@@ -89,24 +92,33 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
 
 
 class DeliveryAddress(RequestModel):
-    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has no postcodes."""
+    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has no postcodes.
+
+    `region`: the region in ISO 3166-2 without the country, such as CA for California, where taxes depend on it.
+    """
 
     name: Name
     street: Annotated[str, one_line_text(200)]
     postcode: Annotated[str, one_line_text(20, min_length=0)]
     city: Annotated[str, one_line_text(100)]
     country: Country
+    region: Annotated[str, text_matching(r"^[A-Z0-9]{1,3}$", "must be 1 to 3 of A-Z and 0-9, such as CA")] | None = None
+    company: Name | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
 
 
 class Basket(RequestModel):
-    """The products to order and the delivery address. If `discount_code` cannot be applied, the request is rejected."""
+    """The products to order and the delivery address. If `discount_code` cannot be applied, the request is rejected.
+
+    `tax_id`: that of a business, beginning with its country, such as ATU12345675. Its check digits must be right.
+    """
 
     lines: Annotated[
         list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
     ]
     address: DeliveryAddress
     discount_code: DiscountCode | None = None
+    tax_id: Annotated[str, one_line_text(20)] | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -131,8 +143,8 @@ class NewOrder(Basket):
 class QuoteAnswer(ResponseModel):
     """What an order would cost now. Nothing is reserved. All amounts are in minor units (cents).
 
-    `goods`: the price of the goods before the discount. `total`: `goods` minus the discount, plus `shipping`. It
-    includes `tax`.
+    `goods`: the price of the goods before the discount. `total`: `goods` minus the discount, plus `shipping`, including
+    the `taxes`. If `net_prices` is true, the other amounts are without taxes. `reverse_charge`: the customer owes them.
     """
 
     currency: str
@@ -140,7 +152,9 @@ class QuoteAnswer(ResponseModel):
     goods: int
     discount: DiscountedAnswer | None
     shipping: int
-    tax: TaxAnswer
+    taxes: Sequence[TaxAnswer]
+    net_prices: bool
+    reverse_charge: bool
     total: int
 
 
@@ -161,6 +175,7 @@ class PlacerAnswer(ResponseModel):
         MixedCurrencies,
         PriceChanged,
         TotalChanged,
+        NoTaxRate,
         DiscountNotValid,
         OutOfStock,
         TooManyUnpaidOrders,
@@ -174,9 +189,9 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     then 200 with the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the
     caller, even if the caller is staff.
     """
-    lines, address = _wanted(new)
+    lines, address, tax_id = _wanted(new)
     placed = placing.place_order(
-        shop(), caller, key, lines, address, request.json_body, new.discount_code, new.expected_total
+        shop(), caller, key, lines, address, request.json_body, new.discount_code, new.expected_total, tax_id
     )
     log_order_id(request, placed.order.order_id)
     observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
@@ -189,7 +204,14 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 @router.post(
     "/orders/quote",
     openapi_extensions=problem_responses(
-        NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
+        NotRegistered,
+        UnknownProducts,
+        Discontinued,
+        MixedCurrencies,
+        PriceChanged,
+        NoTaxRate,
+        DiscountNotValid,
+        OutOfStock,
     ),
 )
 def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
@@ -197,22 +219,25 @@ def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
 
     To be sure that the customer pays this total, send it as `expected_total` when you place the order.
     """
-    lines, address = _wanted(basket)
-    order = placing.quote_order(shop(), caller, lines, address, basket.discount_code)
+    lines, address, tax_id = _wanted(basket)
+    order = placing.quote_order(shop(), caller, lines, address, basket.discount_code, tax_id)
     return QuoteAnswer(
         currency=order.currency,
-        lines=order_line_answers(order.lines),
+        lines=order_line_answers(order),
         goods=pricing.goods_total(order.lines),
         discount=DiscountedAnswer.of(order.discount) if order.discount else None,
         shipping=order.shipping,
-        tax=TaxAnswer.of(pricing.included_tax(order.total, order.tax_rate)),
+        taxes=[TaxAnswer.of(one) for one in pricing.tax_table(order)],
+        net_prices=order.net_prices,
+        reverse_charge=order.reverse_charge,
         total=order.total,
     )
 
 
-def _wanted(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address]:
+def _wanted(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address, str | None]:
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in basket.lines}
-    return lines, e.Address(**basket.address.model_dump())
+    tax_id = parse_tax_id(basket.tax_id) if basket.tax_id is not None else None
+    return lines, e.Address(**basket.address.model_dump()), tax_id
 
 
 @router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
@@ -279,7 +304,7 @@ def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Curs
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
 def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
     """List the lines of an order with their shipped, delivered, returned and dropped quantities."""
-    return Listed(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
+    return Listed(items=order_line_answers(orders.get_order_with_lines(shop(), caller, order_id)))
 
 
 @router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))

@@ -17,12 +17,13 @@ from functions.api.http.fields import (
     Price,
     RequestModel,
     ResponseModel,
+    TaxClass,
     command_response,
 )
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
-from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
+from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, STANDARD_CLASS
 from functions.model.errors import AlreadyExists, NotAllowed, OutOfStock, UnknownCategory
 from functions.model.money import Currency
 from functions.runtime.log import log
@@ -45,6 +46,7 @@ class NewProduct(RequestModel):
     sell very fast. `backorder`: whether the product can be ordered when it is out of stock; `parts` must then be 1.
     `category`: the path of an existing category in the `catalog`, or the root if omitted. A path starts with a slash;
     the slash at its end may be omitted.
+    `tax_class`: which of the rates in the tax table applies.
     """
 
     product_id: Id
@@ -55,6 +57,7 @@ class NewProduct(RequestModel):
     backorder: bool = False
     category: CategoryPath = ROOT_CATEGORY
     catalog: CatalogId = DEFAULT_CATALOG
+    tax_class: TaxClass = STANDARD_CLASS
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -85,12 +88,13 @@ class ProductChange(RequestModel):
     catalog: CatalogId | None = None
     parts: StockParts | None = None
     discontinued: bool | None = None
+    tax_class: TaxClass | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}, {"discontinued": True}]})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if all(value is None for _, value in self):
-            raise ValueError("set at least one of name, price, backorder, category, catalog, parts and discontinued")
+            raise ValueError(f"set at least one of {', '.join(type(self).model_fields)}")
         return self
 
 
@@ -120,6 +124,7 @@ class ProductAnswer(ResponseModel):
     discontinued: bool
     category: str
     catalog: str
+    tax_class: str
     parts: int
     created_at: str
     updated_at: str
@@ -177,6 +182,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
         backorder=new.backorder,
         category=new.category,
         catalog=new.catalog,
+        tax_class=new.tax_class,
     )
     where = {"Location": f"/products/{product.product_id}"}
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)

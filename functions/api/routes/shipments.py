@@ -73,7 +73,7 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
     return Parcel(
         order_id=order.order_id,
         status=order.status,
-        lines=order_line_answers(order.lines),
+        lines=order_line_answers(order),
         address=AddressAnswer.of(order.address) if order.address else None,
     )
 

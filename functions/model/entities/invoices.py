@@ -20,18 +20,23 @@ class Paid:
 
 @entity
 class TaxLine:
-    """The tax at one rate that is included in an invoice's total. `rate` is in hundredths of a percent."""
+    """An amount without its tax (`net`), and the tax. `rate` is in hundredths of a percent."""
 
     rate: int
     net: int
     tax: int
+
+    @property
+    def gross(self) -> int:
+        return self.net + self.tax
 
 
 @entity
 class Invoice:
     """An invoice, with the data of the order from the time when the invoice was issued. An invoice never changes.
 
-    `invoice_id`: the number of the invoice in its series.
+    `invoice_id`: the number of the invoice in its series. `taxes`: the sums of its rows by rate. `net_prices`,
+    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order.
     """
 
     invoice_id: str
@@ -48,6 +53,11 @@ class Invoice:
     taxes: tuple[TaxLine, ...] = ()
     shipping: int = 0
     discount: Discounted | None = None
+    tax_rate: int = 0
+    shipping_tax_rate: int | None = None
+    net_prices: bool = False
+    tax_id: str | None = None
+    reverse_charge: bool = False
     version: int = 1
 
 

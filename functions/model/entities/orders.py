@@ -21,7 +21,7 @@ class Line:
     A product's stock may be split over several items, the stock parts. `taken`: how many pieces come from each stock
     part, by the number of the part; None if all pieces come from stock part 0. `backordered`: the number of pieces that
     were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` are numbers of pieces. Dropped
-    pieces were cancelled before shipping.
+    pieces were cancelled before shipping. `tax_rate`: None if it is the order's.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Line:
     delivered: int = 0
     returned: int = 0
     dropped: int = 0
+    tax_rate: int | None = None
 
     @property
     def quantity_to_ship(self) -> int:
@@ -50,13 +51,21 @@ class Line:
 
 @entity
 class Address:
-    """The delivery address of an order."""
+    """The delivery address of an order. `region`: the subdivision of the country in ISO 3166-2, without the country."""
 
     name: str
     street: str
     postcode: str
     city: str
     country: str
+    region: str | None = None
+    company: str | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The lines of the address that are not empty."""
+        town, country = f"{self.postcode} {self.city}".strip(), ", ".join(filter(None, (self.region, self.country)))
+        return tuple(line for line in (self.company, self.name, self.street, town, country) if line)
 
 
 @entity
@@ -108,7 +117,11 @@ class Order:
     """An order with its lines by product id. One item contains all lines, so one read returns the whole order.
 
     `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
-    shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
+    shipping, including all taxes.
+
+    `tax_rate`: the tax rate of most lines in hundredths of a percent; the others and shipping have their own where it
+    differs. `net_prices`: whether taxes are added to the prices and to shipping; otherwise these include them.
+    `tax_id`: the customer's. `reverse_charge`: whether the customer, a business, owes the tax.
 
     `paid`: the money received. From `paid_at` on, `paid` equals the total. `refunded`: how much of `paid` is refunded
     or being refunded, or was taken by a bank. `owed`: the amount that the shop must refund, but cannot refund yet,
@@ -142,6 +155,10 @@ class Order:
     discount: Discounted | None = None
     shipping: int = 0
     tax_rate: int = 0
+    shipping_tax_rate: int | None = None
+    net_prices: bool = False
+    tax_id: str | None = None
+    reverse_charge: bool = False
     paid: int = 0
     refunded: int = 0
     owed: int = 0

@@ -2,6 +2,7 @@
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
+from functions.model.entities.taxes import STANDARD_CLASS
 from functions.model.money import Currency
 
 ROOT_CATEGORY = "/"
@@ -31,7 +32,8 @@ class Product:
 
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
     quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
-    kept for its orders, returns and reviews, but no new order may contain it.
+    kept for its orders, returns and reviews, but no new order may contain it. `tax_class`: which of the tax rates of a
+    destination applies.
     """
 
     product_id: str
@@ -46,6 +48,7 @@ class Product:
     category: str = ROOT_CATEGORY
     catalog: str = DEFAULT_CATALOG
     discontinued: bool = False
+    tax_class: str = STANDARD_CLASS
     version: int = 1
 
     @property

@@ -82,6 +82,7 @@ PROBES = (
     _query("A21b", "shipment by tracking number"),
     _get("A22", "discount by code"),
     _query("A22b", "all discount codes"),
+    _get("A28", "tax rates of all destinations"),
     _get("A27", "gift card or store credit account, with its balance"),
     _query("A27b", "ledger entries of an account, newest first"),
     _query("A27c", "accounts of a customer"),
