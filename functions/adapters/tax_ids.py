@@ -19,7 +19,8 @@ def parse_tax_id(text: str) -> str:
     if module is None:
         raise InvalidInput("tax_id", "must begin with the two letters of its country, such as ATU12345675")
     try:
-        number = module.validate(text)
+        # Not every country counts its two letters as a part of the number.
+        number = module.validate(text if module.is_valid(text) else text[2:])
     except ValidationError:
         raise InvalidInput("tax_id", f"is not a valid tax id of {country}") from None
     return number if number.startswith(prefix) else f"{prefix}{number}"
