@@ -16,8 +16,8 @@ from functions.model.pricing import HUNDRED_PERCENT
 from functions.shop import taxes
 
 router = Router()
-MAX_RATES = 5_000
-"""An item of DynamoDB has at most 400 KB, and a rate takes up to 60 bytes."""
+MAX_RATES = 500
+"""The longest rates then fit into a request (64 KB) and a small item (30 KB): each order reads it."""
 
 
 def _check_day(text: str) -> str:
