@@ -15,6 +15,7 @@ from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.fulfilment import fulfil_order
+from proof.support.actors import set_tax_rate
 from proof.support.http_client import ANN, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
 from proof.support.samples import AT
 
@@ -23,7 +24,8 @@ HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
 
 @pytest.fixture
 def invoice_id(api: ApiHarness) -> str:
-    """Create an invoice of Ann. Return its id."""
+    """Create an invoice of Ann with a tax of 20 %. Return its id."""
+    set_tax_rate(api.shop, 2000)
     order_id = api.place_order(mug=2, pot=1).body["order_id"]
     api.pay(order_id)
     issued = fulfil_order(api.shop, order_id)
@@ -78,17 +80,21 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "order_id": "",
         "customer_id": "ann",
         "name": "Ann",
-        "address": HOME_ADDRESS,
+        "address": {**HOME_ADDRESS, "region": None, "company": None},
         "issued_at": "",
         "currency": "EUR",
         "total": 3750,
         "lines": [
-            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2},
-            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1},
+            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2, "tax_rate": 2000},
+            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1, "tax_rate": 2000},
         ],
         "discount": None,
         "shipping": 0,
         "taxes": [{"rate": 2000, "net": 3125, "tax": 625}],
+        "shipping_tax_rate": 2000,
+        "net_prices": False,
+        "tax_id": None,
+        "reverse_charge": False,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
     }
 
@@ -142,6 +148,7 @@ def invoice(**changed: Any) -> Invoice:
         "discount": Discounted(code="SPRING", rate=2000, amount=750),
         "shipping": 490,
         "taxes": (TaxLine(rate=1950, net=2921, tax=569),),
+        "tax_rate": 1950,
         "payments": (Paid(payment_id="c1", amount=1000, method="CREDIT"), Paid(payment_id="pi_1", amount=2490)),
         "created_at": AT,
     }
@@ -152,8 +159,8 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
     assert Shown(render_page(invoice(), "Elm & Sons")).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
         "Number 2026-00000042 Date 2026-11-21 Order o1 "
-        "Product Quantity Each Amount Blue mug 2 12.50 EUR 25.00 EUR Pot 1 12.50 EUR 12.50 EUR "
-        "Discount SPRING, 20 % -7.50 EUR Shipping 4.90 EUR Total 34.90 EUR "
+        "Product Quantity Each Amount Blue mug 19.5 % tax 2 12.50 EUR 25.00 EUR Pot 19.5 % tax 1 12.50 EUR 12.50 EUR "
+        "Discount SPRING, 20 % -7.50 EUR Shipping, 19.5 % tax 4.90 EUR Total 34.90 EUR "
         "Includes 19.5 % tax on 29.21 EUR 5.69 EUR "
         "Paid Credit c1 10.00 EUR Card pi_1 24.90 EUR"
     )
@@ -163,15 +170,54 @@ def test_the_invoice_page_leaves_out_missing_fields() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
     assert Shown(render_page(bare, "Elm & Sons")).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
-        "Product Quantity Each Amount Blue mug 2 1250 JPY 2500 JPY Pot 1 1250 JPY 1250 JPY "
+        "Product Quantity Each Amount Blue mug 19.5 % tax 2 1250 JPY 2500 JPY Pot 19.5 % tax 1 1250 JPY 1250 JPY "
         "Total 3490 JPY Includes 19.5 % tax on 2921 JPY 569 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
 
 
+def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> None:
+    lines = {
+        "mug": Line(name="Mug", price=1250, quantity=2),
+        "book": Line(name="Book", price=999, quantity=1, tax_rate=0),
+    }
+    taxes = (
+        TaxLine(rate=2000, net=2083, tax=417),
+        TaxLine(rate=1000, net=445, tax=45),
+        TaxLine(rate=0, net=999, tax=0),
+    )
+    mixed = invoice(lines=lines, taxes=taxes, tax_rate=2000, shipping_tax_rate=1000, discount=None)
+    shown = Shown(render_page(mixed, "Elm & Sons")).text
+    for text in ("Book 0 % tax 1", "Mug 20 % tax 2", "Shipping, 10 % tax 4.90 EUR"):
+        assert text in shown
+    assert (
+        "Includes 20 % tax on 20.83 EUR 4.17 EUR Includes 10 % tax on 4.45 EUR 0.45 EUR "
+        "Includes 0 % tax on 9.99 EUR 0.00 EUR"
+    ) in shown
+
+
+def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
+    address = Address(
+        name="Ann Ash",
+        street="1 Elm Row",
+        postcode="90001",
+        city="Los Angeles",
+        country="US",
+        region="CA",
+        company="Ash & Co",
+    )
+    none = (TaxLine(rate=0, net=3490, tax=0),)
+    charged = invoice(address=address, tax_id="DE136695976", reverse_charge=True, taxes=none, tax_rate=0)
+    shown = Shown(render_page(charged, "Elm & Sons")).text
+    assert "For Ann Ash Tax id DE136695976 Delivered to Ash & Co Ann Ash 1 Elm Row 90001 Los Angeles CA, US" in shown
+    assert "Total 34.90 EUR Reverse charge: the customer owes the value added tax. Paid" in shown
+    assert "%" not in shown.replace("SPRING, 20 %", "")
+
+
 def test_a_shop_without_tax_shows_no_tax() -> None:
-    assert "tax" not in Shown(render_page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
+    free = invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
+    assert "tax" not in Shown(render_page(free, "Elm & Sons")).text
 
 
 def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
