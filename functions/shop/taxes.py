@@ -32,7 +32,7 @@ def replace_tax_table(
     shop: ShopContext,
     caller: Caller,
     rates: Sequence[TaxRate],
-    reverse_charge: Sequence[str] = (),
+    reverse_charge_in: Sequence[str] = (),
     *,
     net_prices: bool = False,
 ) -> TaxTable:
@@ -49,8 +49,8 @@ def replace_tax_table(
     def attempt() -> TaxTable:
         stored = shop.table.get(TAX_TABLE)
         before = stored or _empty_table(shop)
-        countries = tuple(sorted(set(reverse_charge)))
-        wanted = replace(before, rates=_sorted(rates), reverse_charge=countries, net_prices=net_prices)
+        countries = tuple(sorted(set(reverse_charge_in)))
+        wanted = replace(before, rates=_sorted(rates), reverse_charge_in=countries, net_prices=net_prices)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
@@ -66,7 +66,7 @@ def _sorted(rates: Sequence[TaxRate]) -> tuple[TaxRate, ...]:
 
 def _empty_table(shop: ShopContext) -> TaxTable:
     now = shop.now_instant()
-    return TaxTable(rates=(), reverse_charge=(), created_at=now, updated_at=now, version=0)
+    return TaxTable(rates=(), reverse_charge_in=(), created_at=now, updated_at=now, version=0)
 
 
 # the rates of an order ------------------------------------------------------------------------------------------------
@@ -74,14 +74,14 @@ def set_tax_rates(order: Order, table: TaxTable | None, tax_classes: Mapping[str
     """Return the order with the tax rates of its address on the day it is placed. Nothing is written.
 
     `table`: None if the shop has no tax table; the order then has no taxes. `tax_classes`: the class of each product by
-    id. A business with a tax id of another country of the list `reverse_charge` pays no tax there: it owes the tax
+    id. A business with a tax id of another country of the list `reverse_charge_in` pays no tax there: it owes the tax
     itself. Raises NoTaxRate if the table has no rate for the destination of the order.
     """
     address = order.address
     if table is None or not table.rates or address is None:
         return order
     order = replace(order, net_prices=table.net_prices)
-    if order.tax_id and {address.country, country_of_tax_id(order.tax_id)} <= set(table.reverse_charge):
+    if order.tax_id and {address.country, country_of_tax_id(order.tax_id)} <= set(table.reverse_charge_in):
         return replace(order, reverse_charge=True)
     day = order.placed_at[:10]
     rates = {id: find_rate(table, address, [tax_classes[id]], day) for id in order.lines}

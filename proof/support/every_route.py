@@ -36,7 +36,10 @@ BODIES: dict[str, Any] = {
     "PATCH /categories": {"name": "All mugs"},
     "PUT /products/{product_id}/reviews/me": {"order_id": "o1", "stars": 5},
     "POST /discounts": {"code": "SUMMER", "rate": 1000},
-    "PUT /tax-table": {"rates": [{"destination": "AT", "tax_class": "standard", "rate": 2000}]},
+    "PUT /tax-table": {
+        "rates": [{"destination": "AT", "tax_class": "standard", "rate": 2000}],
+        "reverse_charge_in": ["DE"],
+    },
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
     "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},

@@ -153,7 +153,7 @@ _SAMPLES: dict[Row[Any], Any] = {
     ),
     t.TAX_TABLE: e.TaxTable(
         rates=(e.TaxRate(destination="AT", tax_class="standard", valid_from="2016-01-01", rate=2000),),
-        reverse_charge=("DE",),
+        reverse_charge_in=("DE",),
         created_at=AT,
         updated_at=AT,
     ),

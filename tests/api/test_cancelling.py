@@ -66,12 +66,12 @@ def test_cancelling_takes_no_fields(api: ApiHarness) -> None:
 
 # changes of the delivery address --------------------------------------------------------------------------------------
 def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiHarness) -> None:
-    order_id = paid(api)
+    order_id, shown = paid(api), {**ELSEWHERE, "region": None, "company": None}
     for token in (ANN, ANN, STAFF):
         moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
-        assert (moved.status, moved.body["address"], moved.body["version"]) == (200, ELSEWHERE, 3)
+        assert (moved.status, moved.body["address"], moved.body["version"]) == (200, shown, 3)
     fulfil_order(api.shop, order_id)
-    assert api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body["address"] == ELSEWHERE
+    assert api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body["address"] == shown
     late = api.call("PATCH", f"/orders/{order_id}/address", ANN, HOME_ADDRESS)
     assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "change_address")
 

@@ -53,7 +53,7 @@ class PatternField:
         *outside, last = self.name.split(".")
         for step in outside:
             inner = inner[int(step)] if isinstance(inner, list) else inner[step]
-        inner[last] = text
+        inner[int(last) if isinstance(inner, list) else last] = text
         return replace(request, body=json.dumps(body))
 
 

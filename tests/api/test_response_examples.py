@@ -94,7 +94,8 @@ NULL_ELSEWHERE = {
     "CompanyPage": "company",  # only the first page has the company
     "ImportAnswer": "ended_at",  # null while the import runs
     "InvoiceAnswer": "address",  # null if the customer is erased
-    "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed due",  # null if the order is archived
+    # null if the order is archived
+    "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed due",
     "Parcel": "address",  # null if the customer is erased
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows

@@ -11,13 +11,13 @@ AUSTRIA = {"destination": "AT", "tax_class": "standard", "rate": 2000}
 
 
 def test_staff_replace_the_table_and_read_it(api: ApiHarness) -> None:
-    empty = {"rates": [], "reverse_charge": [], "net_prices": False, "updated_at": None, "version": 0}
+    empty = {"rates": [], "reverse_charge_in": [], "net_prices": False, "updated_at": None, "version": 0}
     assert api.call("GET", "/tax-table", STAFF).body == empty
-    put = api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA], "reverse_charge": ["DE"], "net_prices": True})
+    put = api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA], "reverse_charge_in": ["DE"], "net_prices": True})
     assert put.status == 200
     assert put.body | {"updated_at": ""} == {
         "rates": [{**AUSTRIA, "valid_from": "2000-01-01"}],
-        "reverse_charge": ["DE"],
+        "reverse_charge_in": ["DE"],
         "net_prices": True,
         "updated_at": "",
         "version": 1,
@@ -44,7 +44,7 @@ def test_a_wrong_field_of_a_rate_is_named(api: ApiHarness, field: str, values: l
 
 
 def test_a_wrong_field_of_the_table_is_named(api: ApiHarness) -> None:
-    for field, value in (("rates", [AUSTRIA] * 2), ("reverse_charge.0", ["Germany"]), ("net_prices", "yes")):
+    for field, value in (("rates", [AUSTRIA] * 2), ("reverse_charge_in.0", ["Germany"]), ("net_prices", "yes")):
         body = {"rates": [AUSTRIA], field.partition(".")[0]: value}
         assert list(api.call("PUT", "/tax-table", STAFF, body).field_errors) == [field]
 
@@ -64,7 +64,7 @@ def test_a_wrong_tax_id_of_a_basket_is_named(api: ApiHarness, tax_id: Any) -> No
 
 
 def test_an_order_and_its_quote_show_the_taxes_and_the_reverse_charge(api: ApiHarness) -> None:
-    api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA], "reverse_charge": ["DE"]})
+    api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA], "reverse_charge_in": ["DE"]})
     body = {**order_body(mug=2), "address": {**HOME_ADDRESS, "country": "DE"}, "tax_id": "de 136 695 976"}
     for path in ("/orders/quote", "/orders"):
         at_home = api.call("POST", path, ANN, order_body(mug=2), key="home").body

@@ -23,7 +23,7 @@ def rate(destination: str, rate: int, tax_class: str = "standard", valid_from: s
 
 
 def table(*rates: TaxRate, **more: Any) -> TaxTable:
-    return TaxTable(rates=rates, created_at=AT, updated_at=AT, **{"reverse_charge": (), **more})
+    return TaxTable(rates=rates, created_at=AT, updated_at=AT, **{"reverse_charge_in": (), **more})
 
 
 AUSTRIA = (rate("AT", 2000), rate("AT", 1000, "reduced"))
@@ -32,14 +32,14 @@ AUSTRIA = (rate("AT", 2000), rate("AT", 1000, "reduced"))
 # the table ------------------------------------------------------------------------------------------------------------
 def test_the_table_is_empty_until_staff_replace_it(shop: ShopContext, wire: WireTap) -> None:
     empty = taxes.get_tax_table(shop, STAFF)
-    assert (empty.rates, empty.reverse_charge, empty.net_prices, empty.version) == ((), (), False, 0)
+    assert (empty.rates, empty.reverse_charge_in, empty.net_prices, empty.version) == ((), (), False, 0)
     first = taxes.replace_tax_table(shop, STAFF, AUSTRIA, ["FR", "DE", "FR"])
-    assert (first.rates, first.reverse_charge, first.version) == (AUSTRIA[::-1], ("DE", "FR"), 1), "sorted"
+    assert (first.rates, first.reverse_charge_in, first.version) == (AUSTRIA[::-1], ("DE", "FR"), 1), "sorted"
     wire.clear()
     assert taxes.replace_tax_table(shop, STAFF, AUSTRIA, ["FR", "DE"]) == first
     assert wire.operations == ["GetItem"], "an equal table is not written again"
     second = taxes.replace_tax_table(shop, STAFF, [rate("DE", 1900)], net_prices=True)
-    assert (second.rates, second.reverse_charge, second.net_prices) == ((rate("DE", 1900),), (), True)
+    assert (second.rates, second.reverse_charge_in, second.net_prices) == ((rate("DE", 1900),), (), True)
     assert taxes.get_tax_table(shop, STAFF) == second
 
 
@@ -138,7 +138,7 @@ def test_an_order_has_the_most_common_rate_and_other_lines_their_own() -> None:
 def test_a_business_owes_the_tax_if_its_country_and_its_address_are_listed(
     tax_id: str | None, country: str, reverse: bool
 ) -> None:
-    rates = table(*AUSTRIA, rate("DE", 1900), rate("DE", 700, "reduced"), reverse_charge=("DE", "GR"))
+    rates = table(*AUSTRIA, rate("DE", 1900), rate("DE", 700, "reduced"), reverse_charge_in=("DE", "GR"))
     placed = ordered(tax_id=tax_id, address=replace(HOME_ADDRESS, country=country))
     priced = taxes.set_tax_rates(placed, rates, CLASSES)
     assert (priced.reverse_charge, priced.tax_rate == 0) == (reverse, reverse)

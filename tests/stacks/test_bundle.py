@@ -38,8 +38,21 @@ def test_the_bundle_holds_our_source_and_every_package_it_is_locked_to(built: Pa
     }
     assert {Path("api/routes/templates/invoice.html"), Path("mails/templates/order_notification.txt")} <= ours
     locked = set(re.findall(r"^([\w-]+)==", bundle.REQUIREMENTS.read_text(), re.MULTILINE))
-    modules = {"jinja2", "markupsafe", "dateutil", "six", "typing_extensions", "typing_inspection", "pydantic_core"}
-    wanted = {name.replace("-", "_") for name in locked} - {"python_dateutil", *bundle.UNUSED_FILES} | modules
+    modules = {
+        "jinja2",
+        "markupsafe",
+        "stdnum",
+        "dateutil",
+        "six",
+        "typing_extensions",
+        "typing_inspection",
+        "pydantic_core",
+    }
+    wanted = {name.replace("-", "_") for name in locked} - {
+        "python_dateutil",
+        "python_stdnum",
+        *bundle.UNUSED_FILES,
+    } | modules
     assert not [name for name in wanted if not (built / name).is_dir() and not (built / f"{name}.py").is_file()]
 
 
@@ -52,7 +65,8 @@ def test_compiled_packages_are_built_for_lambdas_processor_and_python(built: Pat
 
 
 def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> None:
-    sources, compiled = list(built.rglob("*.py")), list(built.rglob("*.pyc"))
+    sources = [file for file in built.rglob("*.py") if "stdnum" not in file.parts]  # an order rarely needs one of them
+    compiled = list(built.rglob("*.pyc"))
     assert len(compiled) == (len(sources) if bundle.find_python(bundle.LAMBDA_TARGET) else 0)
     for file in compiled:
         head = file.read_bytes()[:8]

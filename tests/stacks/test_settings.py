@@ -1014,7 +1014,7 @@ def test_the_page_begins_with_the_settings_that_prod_must_set() -> None:
     from docs.pages.settings import render_page  # noqa: PLC0415
 
     first = render_page().partition("\n### Set these first\n")[2].partition("\n### ")[0]
-    required = ["shipping", "tax_rate", "sender", "product_url", "alarm_address", "monthly_budget"]
+    required = ["shipping", "sender", "product_url", "alarm_address", "monthly_budget"]
     assert re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE) == required
 
 

@@ -102,7 +102,7 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
         check_complete(context)
     sentences = str(refused.value).split(".\n")
     file = tmp_path / "prod.toml"
-    named = ("shipping", "tax_rate", "sender", "product_url", "alarm_address", "monthly_budget")
+    named = ("shipping", "sender", "product_url", "alarm_address", "monthly_budget")
     assert len(sentences) == len(named)
     assert all(said.startswith(f"{file}: set {name}") for said, name in zip(sentences, named, strict=True))
 
@@ -111,7 +111,6 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
     ("wrong", "named"),
     [
         ({"shipping": ""}, "set shipping"),
-        ({"tax_rate": None}, "set tax_rate"),
         ({"sender": "orders@my.example.com"}, "set sender"),
         ({"product_url": "https://shop.example:80/{product_id}"}, "set product_url"),
         ({"alarm_address": ""}, "set alarm_address"),
@@ -121,7 +120,6 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
 def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
     complete: dict[str, object] = {
         "shipping": "EUR:0",
-        "tax_rate": "0",
         "sender": "orders@counterexample.com",
         "product_url": "https://shop.test/{product_id}",
         "alarm_address": "oncall@shop.test",
@@ -319,4 +317,4 @@ def test_synth_of_prod_prints_what_is_missing(tmp_path: Path) -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     said = [line.removeprefix(f"{tmp_path}/prod.toml: set ").split()[0] for line in ended.stderr.splitlines()]
-    assert said == ["tax_rate,", "product_url", "alarm_address", "monthly_budget,"]
+    assert said == ["product_url", "alarm_address", "monthly_budget,"]

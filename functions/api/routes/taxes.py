@@ -37,7 +37,7 @@ class Rate(RequestModel):
 
     destination: Annotated[
         str,
-        text_matching(r"^(\*|[A-Z]{2}(-[A-Z0-9]{1,3})?)$", "must be a country (AT), a region (US-CA), or *"),
+        text_matching(r"^(\*|[A-Z]{2}(-[A-Z0-9]{1,3})?)$", "must be a country (AT), a region (US-CA), or a star"),
     ]
     tax_class: TaxClass
     valid_from: Annotated[str, AfterValidator(_check_day)] = "2000-01-01"
@@ -45,14 +45,14 @@ class Rate(RequestModel):
 
 
 class NewTaxTable(RequestModel):
-    """All tax rates of the shop. `reverse_charge`: the countries in which a business with a tax id owes the tax.
+    """All tax rates of the shop. `reverse_charge_in`: the countries in which a business with a tax id owes the tax.
 
     `net_prices`: whether taxes are added to the prices and to shipping; otherwise these include them.
     """
 
     rates: Annotated[list[Rate], Field(max_length=MAX_RATES)]
     net_prices: bool = False
-    reverse_charge: Annotated[list[Country], Field(max_length=300)] = Field(default_factory=list)
+    reverse_charge_in: Annotated[list[Country], Field(max_length=300)] = Field(default_factory=list)
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -62,7 +62,7 @@ class NewTaxTable(RequestModel):
                         {"destination": "AT", "tax_class": "reduced", "rate": 1000, "valid_from": "2016-01-01"},
                         {"destination": "*", "tax_class": "standard", "rate": 0},
                     ],
-                    "reverse_charge": ["DE", "FR"],
+                    "reverse_charge_in": ["DE", "FR"],
                 }
             ]
         }
@@ -82,7 +82,7 @@ class TaxTableAnswer(ResponseModel):
     """All tax rates of the shop. Without any rates, orders have no taxes. `version`: 0 if staff never set rates."""
 
     rates: Sequence[RateAnswer]
-    reverse_charge: Sequence[str]
+    reverse_charge_in: Sequence[str]
     net_prices: bool
     updated_at: str | None
     version: int
@@ -92,7 +92,7 @@ class TaxTableAnswer(ResponseModel):
         """Return the answer for a tax table."""
         return cls(
             rates=[RateAnswer.of(one) for one in item.rates],
-            reverse_charge=item.reverse_charge,
+            reverse_charge_in=item.reverse_charge_in,
             net_prices=item.net_prices,
             updated_at=item.updated_at if item.version else None,
             version=item.version,
@@ -109,5 +109,5 @@ def tax_table(caller: SignedIn) -> TaxTableAnswer:
 def replace_tax_table(caller: SignedIn, new: NewTaxTable) -> TaxTableAnswer:
     """Replace all tax rates. Orders that are placed keep their rates. Safe to repeat. For staff."""
     rates = [e.TaxRate(**one.model_dump()) for one in new.rates]
-    table = taxes.replace_tax_table(shop(), caller, rates, new.reverse_charge, net_prices=new.net_prices)
+    table = taxes.replace_tax_table(shop(), caller, rates, new.reverse_charge_in, net_prices=new.net_prices)
     return TaxTableAnswer.of(table)

@@ -36,11 +36,11 @@ class TaxTable:
     """All tax rates of the shop. One item, so that an order reads them with one request.
 
     `net_prices`: whether taxes are added to the prices and to shipping; otherwise these include them.
-    `reverse_charge`: the countries in which a business with a tax id owes the tax itself.
+    `reverse_charge_in`: the countries in which a business with a tax id owes the tax itself.
     """
 
     rates: tuple[TaxRate, ...]
-    reverse_charge: tuple[str, ...]
+    reverse_charge_in: tuple[str, ...]
     created_at: Instant
     updated_at: Instant
     net_prices: bool = False
