@@ -114,9 +114,9 @@ Normally, they are killed after `WORK_SECONDS`. If an injected fault kills them 
 time below `CUT_OFF_SECONDS`.
 """
 MAX_ATTEMPTS = 20
-"""How often the operator starts a tool until it completes.
+"""How often the operator starts a tool until it completes. After that, `Operator.clean_up` starts it again.
 
-An operator who gives up leaves half a restore or half a repair behind, which no other tool completes.
+Without this, half a restore or half a repair would stay behind, which no other tool completes.
 """
 KEEP_DAYS = (1, 10, 100)
 
@@ -138,6 +138,7 @@ class Operator:
         self._called = False
         self._runs = 0
         self._chosen_orders: dict[str, str] = {}
+        self._unfinished: list[Callable[[], bool]] = []
         self.published_ids: set[str] = set()
         self.restored_orders: set[str] = set()
         for queue in world.queues.values():
@@ -205,6 +206,7 @@ class Operator:
             if world.tasks.run_as(SimulatedProcess("operator", ends_at=ends_at), work):
                 return
             world.tasks.pause(MINUTE)
+        self._unfinished.append(work)
 
     def _restore_once(self, order_id: str, keep_days: int) -> bool:
         bucket = self._world.template.archive
@@ -330,9 +332,10 @@ class Operator:
         """If there are failed records, failed messages or lost records, start the operator's tools and return True.
 
         The tools process failed records and messages again, and rebuild what the lost records should have written.
-        Return False if there is nothing to do.
+        Tools that failed `MAX_ATTEMPTS` times are started too. Return False if there is nothing to do.
         """
-        found = bool(self._has_dead_letters() or self._unredriven_keys() or self._readers_with_losses())
+        failures = self._has_dead_letters() or self._unredriven_keys()
+        found = bool(failures or self._readers_with_losses() or self._unfinished)
         if found:
             self._runs += 1
             strike = self._world.faults.draw("operator cut off", self._runs, even_if_off=True)
@@ -392,6 +395,7 @@ class Operator:
             else:
                 republish_events(shop, publish)
             self._recovered_up_to[name] = up_to
+        self._unfinished = [work for work in self._unfinished if not work()]
 
     def _failures(self) -> FailureRepository:
         """Return the repository of all failures.
