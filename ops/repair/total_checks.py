@@ -228,12 +228,13 @@ class TotalsScan:
         """Yield the contributions of returned goods whose return does not exist.
 
         A return that is not in the table may be in the archive, which is not read here. But an archived return is never
-        newer than the last update of its order. So a contribution is yielded only if it was created after the last
-        update of every archived order with returns. An order that is being archived counts as archived, because its
-        returns are deleted before it becomes a stub.
+        newer than the last update of its order. So a contribution is yielded only if its return was created after the
+        last update of every archived order with returns. The contribution itself may be newer, for example if a rebuild
+        wrote it. An order that is being archived counts as archived, because its returns are deleted before it becomes
+        a stub.
         """
         for source, image in self.return_contributions.items():
-            created_at = _text_attribute(image, "created_at") or "~"
+            created_at = _text_attribute(image, "as_of").partition("#")[0] or "~"
             if source not in self.returns and created_at > self.last_archived_return_at:
                 yield Discrepancy("contribution orphaned", item_key(image), image, None, (CONTRIBUTION, None))
 

@@ -17,11 +17,12 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.handlers import copies_reader
+from functions.handlers.archive_worker import archive_order
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
+from functions.model.table import EXPIRY_MARKER, REVIEW, ROWS_BY_TYPE
 from functions.model.table import ORDER_SUMMARY as SUMMARY
-from functions.model.table import REVIEW, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
 from functions.shop.archive import start_archiving
@@ -36,6 +37,7 @@ from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy, replace_image
+from ops.repair.rebuild import rebuild_copies
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from proof.support.archiving import create_delivered_order
 from proof.support.client_faults import ProcessKilled, run_before_call
@@ -507,13 +509,24 @@ def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_tota
     assert units == "3"
 
 
+def test_a_return_of_an_archived_order_stays_counted_if_a_rebuild_counted_it(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=False)})
+    harness.process_all(is_delivered=lambda function, _: function != "copies_reader")
+    harness.clock_offset += timedelta(days=1)
+    rebuild_copies(harness.shop)
+    delete_expiry_marker(harness, order_id)
+    harness.clock_offset += timedelta(days=40)
+    archive_order(harness.shop, "archive", order_id, harness.shop.now_instant())
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
+
+
 def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=False)})
     harness.process_all()
-    harness.shop.table.client.delete_item(
-        TableName=harness.shop.table.name, Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}}
-    )
+    delete_expiry_marker(harness, order_id)
     harness.clock_offset += timedelta(days=40)
     snapshot = start_archiving(harness.shop, order_id, harness.shop.now_instant())
     assert snapshot is not None
@@ -521,6 +534,11 @@ def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -
     table = harness.shop.table
     table.batch_delete([{"PK": one["PK"], "SK": one["SK"]} for one in snapshot.images if "return_id" in one])
     assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
+
+
+def delete_expiry_marker(harness: ShopHarness, order_id: str) -> None:
+    """Delete an order's expiry marker before its time, so that the order may be archived."""
+    harness.shop.table.batch_delete([EXPIRY_MARKER.key(order_id=order_id)])
 
 
 OLDER, NEWER = (SUMMARY.encode(replace(SAMPLES[SUMMARY], version=number)) for number in (1, 2))
