@@ -13,8 +13,8 @@ CURRENCIES = {"pen": "USD", "fan": "JPY"}
 """The currencies of the products that are not sold in EUR."""
 SHIPPING = 490
 """The price of the shipping of an order in EUR in the stage `dev` (docs/settings.md). In USD and JPY it is 0."""
-RATES_OFF = {"SPRING": 2_000, "FREE": 10_000}
-MAX_USES = {"SPRING": 3, "FREE": 2}
+RATES_OFF = {"SPRING": 1_750, "FREE": 10_000}
+MAX_USES = {"SPRING": 4, "FREE": 2}
 MAX_CLOCK_ERROR_SECONDS = 3
 """The largest error of a function's clock."""
 BACKORDERED = "rug"
