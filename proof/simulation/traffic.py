@@ -65,7 +65,7 @@ COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
 """An email address that several customers try to register. Only one customer can have it at a time."""
-ORDERS = (5, 8)
+ORDERS = (5, 7)
 """The smallest and the largest number of orders in a simulation run."""
 FATES = ("paid",) * 9 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
@@ -191,7 +191,7 @@ class SimulatedTraffic:
         made = [self._order(first + number) for number in range(rng.randint(*ORDERS, "orders"))]
         if not first:
             made += [self._foreign_order(currency) for currency in CURRENCIES if rng.happens(0.15, currency)]
-            made += [self._snoop(number) for number in range(rng.randint(1, 3, "snoopers"))]
+            made += [self._snoop(number) for number in range(rng.randint(1, 2, "snoopers"))]
             made += [self._order_paid_in_five_parts()] * rng.happens(0.1, "many payments")
         made += [self._miscellaneous(first + number) for number in range(rng.randint(2, 6, "others"))]
         for probability, least, most, kind, plan in (
