@@ -36,6 +36,7 @@ from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import (
     archive,
+    credit_payments,
     customer_write_limit,
     customers,
     disputes,
@@ -87,7 +88,7 @@ from proof.mutants import (
     test_totals,
 )
 from proof.mutants.edits import edit_code, edit_template, remove_action, replace_in_filters, scale_thresholds
-from proof.simulation.mutations import Plant, patch_attribute, without_condition, write_separately
+from proof.simulation.mutations import Plant, keep_started_payment, patch_attribute, without_condition, write_separately
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,11 @@ CHECKED_MUTANTS = (
         "events of an archived order are forgotten by its restore",
         edit_code(payments._record, (" or (order is not None and order.restored_at is not None)", "")),
         test_money.test_an_event_that_was_ignored_while_its_order_was_archived_is_ignored_after_the_restore,
+    ),
+    CheckedMutant(
+        "credit outdates nothing",
+        patch_attribute(credit_payments, "mark_outdated", keep_started_payment),
+        test_money.test_a_payment_with_credit_cancels_the_payment_that_was_started_before,
     ),
     CheckedMutant(
         "won dispute pays while another is open",

@@ -8,7 +8,15 @@ import pytest
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.errors import WrongState
 from functions.runtime import clients
-from functions.shop import cancellation, payments, refund_processing, refunds
+from functions.shop import (
+    accounts,
+    cancellation,
+    credit_payments,
+    payments,
+    refund_processing,
+    refunds,
+    started_payments,
+)
 from local.world.harness import ANN, READERS, STAFF, ShopHarness
 from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
 from proof.mutants.items import number, stored_items, stored_order, text
@@ -170,3 +178,13 @@ def test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_re
             harness.advance_days(0)
         statuses[day] = text(stored_order(harness, order_id), "type")
     assert statuses == {10: "Order", 380: "Order", 396: "Order", 405: "Order", 415: "ArchivedOrder"}
+
+
+def test_a_payment_with_credit_cancels_the_payment_that_was_started_before(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    started = started_payments.start_payment(harness.shop, harness.provider, ANN, order_id)
+    card = accounts.issue_gift_card(harness.shop, STAFF, "card", 5000, "EUR").result["code"]
+    credit_payments.pay_with_credit(harness.shop, ANN, "rest", order_id, accounts.gift_card_source(harness.shop, card))
+    harness.process_all()
+    assert harness.provider.get_payment(started.payment_id).status == "cancelled"

@@ -33,7 +33,6 @@ from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     cancellation,
-    credit_payments,
     customers,
     data_export,
     discounts,
@@ -297,13 +296,6 @@ MUTANTS = (
         "a payment is shown although its amount was paid in another way before it was stored",
         patch_attribute(started_payments, "_require_due", lambda *_: None),
         first_seed=16,
-        judge="oracle",
-    ),
-    Mutant(
-        "credit outdates nothing",
-        "a payment with credit does not mark the started payment as outdated",
-        patch_attribute(credit_payments, "mark_outdated", s.keep_started_payment),
-        first_seed=4,
         judge="oracle",
     ),
     Mutant(
