@@ -136,6 +136,11 @@ STORE_POSITION = """
 CHECKED_MUTANTS = (
     # The next faults concern the erasure of a customer's data.
     CheckedMutant(
+        "words stay",
+        patch_attribute(customer_erasure, "erase_items", lambda *_: False),
+        test_erasures.test_an_erasure_deletes_what_the_customer_wrote,
+    ),
+    CheckedMutant(
         "erasure deletes the next archive object",
         edit_code(customer_erasure._delete_earlier_archives, ("> order.version", "> order.version + 1")),
         test_erasures.test_an_erasure_keeps_the_object_of_a_restored_order_that_is_archived_again_meanwhile,

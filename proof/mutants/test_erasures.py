@@ -11,6 +11,7 @@ from functions.runtime import clients
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import customers
 from functions.shop.erasure import erase_customer
+from functions.shop.reviews import write_review
 from local.world.harness import ANN, ShopHarness
 from ops.commands.restore import make_archive_fetcher, restore_order
 from proof.mutants.items import stored_items, stored_order, text
@@ -133,3 +134,11 @@ def test_an_erasure_deletes_the_customers_settings(harness: ShopHarness) -> None
     assert len(stored_items(harness, "Settings")) == 1
     erase_customer(harness.shop, ANN, ANN.id)
     assert stored_items(harness, "Settings") == []
+
+
+def test_an_erasure_deletes_what_the_customer_wrote(harness: ShopHarness) -> None:
+    write_review(harness.shop, ANN, "mug", create_delivered_order(harness), 5, "Does not drip.")
+    assert len(stored_items(harness, "Review")) == 1
+    erase_customer(harness.shop, ANN, ANN.id)
+    run_erasure(harness)
+    assert stored_items(harness, "Review") == []

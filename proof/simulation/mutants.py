@@ -606,14 +606,6 @@ MUTANTS = (
         first_seed=5,
     ),
     Mutant(
-        "words stay",
-        "an erasure does not delete what the customer wrote, such as reviews",
-        patch_attribute(customer_erasure, "erase_items", lambda *_: False),
-        1,
-        "erased_customers_are_nowhere",
-        first_seed=19,
-    ),
-    Mutant(
         "praise before delivery",
         "a customer may review a product that they did not buy",
         patch_attribute(reviews, "_check_bought", lambda *_: None),
