@@ -63,7 +63,7 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     paid_chapter = opened(page, "Paid")
     for step in ("POST /payments/events → 200", "PENDING → PAID", "OrderPaid", "fulfilment", "mail OrderPaid"):
         expect(paid_chapter).to_contain_text(step)
-    expect(opened(page, "Placed")).to_contain_text("3 R 5 W")
+    expect(opened(page, "Placed")).to_contain_text("4 R 5 W")
     expect(panel(page, "Copies")).to_contain_text("All in sync")
     expect(panel(page, "Invoice")).to_contain_text("Open to print")
     expect(panel(page, "Mails").get_by_role("button")).to_have_count(2)
@@ -265,7 +265,7 @@ def test_a_request_shows_its_keys_and_units(tab: Tab) -> None:
     calm(page)
     row(chapter(page, "Placed"), "POST /orders").click()
     details = panel(page, "Request: POST /orders → 201")
-    expect(details).to_contain_text("3 read, 5 write")
+    expect(details).to_contain_text("4 read, 5 write")
     expect(details).to_contain_text("BatchGetItem")
     expect(details).to_contain_text(f"Put ORDER#{order_id} / ORDER if attribute_not_exists(PK)")
 
