@@ -82,7 +82,7 @@ class LaptopShop:
         self.up_process.wait()
 
     def log(self) -> str:
-        return (self.state.parent / "up.log").read_text()[-5000:]
+        return (self.state.parent / "up.log").read_text()[-50_000:]
 
 
 @contextmanager
