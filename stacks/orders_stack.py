@@ -334,12 +334,15 @@ class OrdersStack(Stack):
             **self.table_environment,
             **self.mail_environment,
             order_mails_per_minute=self.stage.mails_per_invocation("order_notification"),
+            pepper_secret=self.secrets.pepper_arn,
+            public_url=self.public_url,
         )
         runs = retention.MAIL_SENDER_TIMEOUT_SECONDS
         worker = self.create_function(
             "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )
         worker.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", on=self.table.arn)
+        worker.grant("secretsmanager:GetSecretValue", on=self.secrets.pepper_arn)
         worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 

@@ -12,19 +12,21 @@ message to its own queue again, with a delay. If SES refuses all mails, the Lamb
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
-from functions.model.events import ReceivedEvent, RefundData
+from functions.model.events import InvoiceData, ReceivedEvent, RefundData
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
-from functions.runtime import observability
+from functions.runtime import observability, secrets
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.mail_deferral import defer_message, get_deferral, remove_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler
+from functions.shop.invoices import create_mail_link
 from functions.shop.order_notifications import (
     MailRefused,
     claim_order_notification,
@@ -95,9 +97,16 @@ def send_notification(
         observability.log_effect("notification_sent", shop, event, effect=None)
         return
     refund = event.data if isinstance(event.data, RefundData) else None
-    explained = get_refund(shop, refund.order_id, refund.refund_id) if refund else None
+    credit_note = event.data if isinstance(event.data, InvoiceData) else None
     mail = render_notification(
-        event.name, recipient.customer, recipient.order, environment.shop_name, refund, explained
+        event.name,
+        recipient.customer,
+        recipient.order,
+        environment.shop_name,
+        refund,
+        get_refund(shop, refund.order_id, refund.refund_id) if refund else None,
+        credit_note,
+        _get_link(shop, environment, credit_note.invoice_id) if credit_note else "",
     )
     sender = Sender(environment.sender, environment.configuration_set)
     try:
@@ -112,3 +121,8 @@ def send_notification(
     observability.log_effect(
         "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
     )
+
+
+def _get_link(shop: ShopContext, environment: OrderNotificationsEnvironment, invoice_id: str) -> str:
+    with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
+    return create_mail_link(with_pepper, invoice_id).to_url(environment.public_url)

@@ -11,7 +11,7 @@ from pathlib import Path
 from functions.adapters.mailer import Mail
 from functions.adapters.templates import load_templates
 from functions.model.entities import Customer, Order, Refund, RefundCause, order_number
-from functions.model.events import RefundData
+from functions.model.events import InvoiceData, RefundData
 from functions.model.money import format_amount
 from functions.model.pricing import format_percent, paid_value, tax_table
 
@@ -84,6 +84,9 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     ),
     "OrderReturned": NotificationText("Your order {number} is returned", "We received all goods of your order back."),
     "RefundSucceeded": NotificationText("Refund for order {number}", "We have refunded {amount} to you."),
+    "CreditNoteIssued": NotificationText(
+        "Credit note for order {number}", "We took {amount} off the invoice of your order. Your credit note:"
+    ),
 }
 CAUSE_TEXTS: Mapping[RefundCause, str] = {
     "DAMAGED": "The goods were damaged.",
@@ -102,21 +105,28 @@ def render_notification(
     shop_name: str,
     refund: RefundData | None = None,
     explained: Refund | None = None,
+    credit_note: InvoiceData | None = None,
+    link: str = "",
 ) -> Mail:
     """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
     `refund`: the data of the event if it is about a refund. A refund has the currency of the refunded payment, which
     may differ from the currency of the order. `explained`: the refund's item, which has the cause and note of staff.
+    `credit_note`, `link`: the data of the event if it is about a credit note, and the link that opens it.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order_number(order.order_id).upper()
     dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
     for_dropped = paid_value(order, dropped)
     money = partial(format_amount, currency=order.currency)
-    opening = words.opening.format(amount=format_amount(refund.amount, refund.currency) if refund else "")
+    amount = (
+        format_amount(refund.amount, refund.currency) if refund else money(credit_note.total) if credit_note else ""
+    )
+    opening = words.opening.format(amount=amount)
     context = {
         "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,
         "explanation": _explain(explained) if explained else [],
+        "link": link,
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,

@@ -15,7 +15,7 @@ from functions.dynamodb.keys import Instant, Row, instant_from_epoch
 from functions.dynamodb.record_batch import Record
 from functions.model import states
 from functions.model import table as t
-from functions.model.entities import Customer, Order, Product, StartedPayment, Stock
+from functions.model.entities import Customer, Invoice, Order, Product, StartedPayment, Stock
 from functions.model.timelines import OrderEvent
 
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
@@ -120,6 +120,10 @@ def _is_outdated(_: StartedPayment | None, after: StartedPayment) -> bool:
     return after.status == "OUTDATED"
 
 
+def _is_credit_note(_: Invoice | None, after: Invoice) -> bool:
+    return after.kind == "CREDIT_NOTE"
+
+
 def _is_price_drop(before: Product | None, after: Product) -> bool:
     return before is not None and before.currency == after.currency and after.price < before.price
 
@@ -155,6 +159,7 @@ CHANGE_TYPES = (
     ChangeType("RefundRequested", t.REFUND, "INSERT"),
     *_transition_change_types(t.REFUND, states.REFUND_TRANSITIONS),
     ChangeType("GoodsReturned", t.RETURN, "INSERT"),
+    ChangeType("CreditNoteIssued", t.INVOICE, "INSERT", condition=_is_credit_note),
     ChangeType("InvoiceIssued", t.INVOICE, "INSERT"),
     ChangeType("ShipmentRequested", t.SHIPMENT, "INSERT", new_status="REQUESTED"),
     *_transition_change_types(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),

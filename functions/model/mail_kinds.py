@@ -13,7 +13,7 @@ ORDER_MAIL_KINDS: Mapping[str, tuple[str, ...]] = {
         "OrderCutShort",
     ),
     "shipments": ("OrderPartlyShipped", "OrderShipped", "OrderDelivered"),
-    "refunds": ("OrderPartlyReturned", "OrderReturned", "RefundSucceeded"),
+    "refunds": ("OrderPartlyReturned", "OrderReturned", "RefundSucceeded", "CreditNoteIssued"),
 }
 """The kinds of mails about an order."""
 PRODUCT_ALERTS = "product_alerts"

@@ -38,17 +38,28 @@ def price_rows(priced: Priced) -> dict[str, TaxLine]:
 
     Shipping is never discounted. Without shipping costs, there is no row for them.
     """
-    taken_off, goods = priced.discount.amount if priced.discount else 0, goods_total(priced.lines)
-    rows: dict[str, TaxLine] = {}
-    until = 0
-    for id, line in sorted(priced.lines.items()):
-        before, until = until, until + line.price * line.quantity
-        share = taken_off * until // goods - taken_off * before // goods
-        rows[id] = split_tax(until - before - share, rate_of(priced, line.tax_rate), is_net=priced.net_prices)
+    prices = {id: line.price * line.quantity for id, line in sorted(priced.lines.items())}
+    shares = split_by_weight(priced.discount.amount if priced.discount else 0, prices)
+    rows = {
+        id: split_tax(price - shares[id], rate_of(priced, priced.lines[id].tax_rate), is_net=priced.net_prices)
+        for id, price in prices.items()
+    }
     if priced.shipping:
         rate = rate_of(priced, priced.shipping_tax_rate)
         rows[SHIPPING] = split_tax(priced.shipping, rate, is_net=priced.net_prices)
     return rows
+
+
+def split_by_weight(amount: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Split an amount in proportion to weights. The parts add up to it, and no part exceeds its weight unless all do.
+
+    Without any weight, all parts are 0.
+    """
+    whole, until, parts = sum(weights.values()) or 1, 0, {}
+    for id, weight in weights.items():
+        before, until = until, until + weight
+        parts[id] = amount * until // whole - amount * before // whole
+    return parts
 
 
 def order_total(priced: Priced) -> int:
@@ -98,6 +109,13 @@ def shipping_value(order: Order) -> int:
     """Return what the customer pays for the shipping of an order, with its tax."""
     row = price_rows(order).get(SHIPPING)
     return row.gross if row else 0
+
+
+def pieces_given_back(order: Order) -> dict[str, int]:
+    """Return the number of pieces that were returned or cancelled, by product."""
+    if order.status == "CANCELLED":
+        return {id: line.quantity for id, line in order.lines.items()}
+    return _returned_or_dropped(order)
 
 
 def refund_due(before: Order, after: Order) -> int:

@@ -62,9 +62,18 @@ IMPORT_WORKER_CONCURRENCY = 2
 REACTIONS = (
     Reaction(
         "fulfilment",
-        event_names=("OrderPaid",),
-        effect="issues an invoice with the next number, and requests a shipment from the warehouse",
-        idempotent_by="the order's state, in the transaction of invoice and shipment",
+        event_names=(
+            "OrderPaid",
+            "OrderCancelled",
+            "OrderCutShort",
+            "OrderPartlyReturned",
+            "OrderReturned",
+            "OrderRefunded",
+            "OrderCredited",
+        ),
+        effect="issues invoices and credit notes with the next number, and requests shipments from the warehouse",
+        idempotent_by="the order's state, in the transaction of invoice and shipment; a credit note has only what the "
+        "earlier ones lack",
         function="fulfilment_worker",
         # The orders of a batch share one transaction. More invocations would wait for each other, because invoice
         # numbers come from one item for each of the `invoice_series`. 2 is the lowest value that AWS allows.

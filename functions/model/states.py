@@ -26,7 +26,7 @@ from functions.model.timelines import append_entry
 OrderCommand = Literal[
     "pay_part", "pay", "unpay_part", "change_address", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
     "refuse_cancel", "dispatch_part", "dispatch", "request_cut", "cut_short", "cut_short_arrived", "refuse_cut",
-    "deliver_part", "deliver", "return_part", "return", "over_refund", "refund", "erase", "archive",
+    "deliver_part", "deliver", "return_part", "return", "over_refund", "refund", "credit", "erase", "archive",
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
@@ -117,6 +117,7 @@ ORDER_TRANSITIONS = (
     Transition("return_part",    ("DELIVERED", "PARTIALLY_RETURNED"),                "PARTIALLY_RETURNED", "OrderPartlyReturned",  changed_field="returned"),
     Transition("return",         ("DELIVERED", "PARTIALLY_RETURNED"),                "RETURNED",           "OrderReturned"),
     Transition("refund",         REFUNDABLE_STATUSES,                                    UNCHANGED,                "OrderRefunded",        changed_field="refunded"),
+    Transition("credit",         REFUNDABLE_STATUSES,                                    UNCHANGED,                "OrderCredited",        changed_field="credited"),
     Transition("erase",          CLOSED_STATUSES,                                             UNCHANGED,                "OrderErased",          changed_field="address"),
     Transition("archive",        CLOSED_STATUSES,                                             "ARCHIVING",          "OrderArchiving"),
 )

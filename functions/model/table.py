@@ -143,6 +143,7 @@ ORDER = Row(
     e.Order,
     "ORDER#{order_id} / ORDER",
     gsi2="STATUS#{open_status}#{shard} / {placed_at}#{order_id}",
+    gsi3="ORDERS#{documents_status} / {placed_at}#{order_id}",
     created_field="placed_at",
     written_by="api, reactions",
     owner="customer_id",

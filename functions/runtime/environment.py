@@ -119,6 +119,7 @@ class OrderNotificationsEnvironment:
     `sender`: the From address of mails. SES must have verified this address or its domain.
     `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
     `configuration_set`: the name of the SES configuration set with which mails are sent.
+    `pepper_secret`, `public_url`: for the links to credit notes, as in ApiEnvironment.
     """
 
     table_name: str
@@ -127,6 +128,8 @@ class OrderNotificationsEnvironment:
     shop_name: str
     order_mails_per_minute: int
     configuration_set: str
+    pepper_secret: str
+    public_url: str
 
 
 @entity

@@ -22,6 +22,7 @@ from functions.model.pricing import refund_due
 from functions.model.states import OrderCommand, apply_order_command, apply_shipment_command
 from functions.model.table import EXPIRY_MARKER, SHIPMENT
 from functions.shop import discounts, stock
+from functions.shop.order_money import count_credit
 from functions.shop.orders import (
     get_order,
     get_unarchived_order,
@@ -63,6 +64,8 @@ def _close_order(
     """
     plan = plan_refunds(shop, before, before.kept + before.owed, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
+    if ended.parcels:  # the order has an invoice
+        ended = count_credit(before, ended, ended.total)
     shop.table.write(
         *save_order(before, ended),
         *stock.release(ended),
@@ -152,7 +155,8 @@ def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
-    max_refund = min(refund_due(before, dropped), before.kept)
+    value = refund_due(before, dropped)
+    max_refund = min(value, before.kept)
     plan = plan_refunds(shop, before, max_refund, "CUT_SHORT")
     arrived = dropped.delivered == dropped.shipped
     now = shop.now_instant()
@@ -163,6 +167,7 @@ def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
         owed=before.owed + plan.owed,
         delivered_at=now if arrived else None,
     )
+    after = count_credit(before, after, value)
     shop.table.write(
         *save_order(before, after),
         *stock.restock(after, unsent),

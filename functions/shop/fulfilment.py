@@ -21,6 +21,7 @@ from functions.model.entities import Order, Payment, Shipment, hash_to_bucket
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
+from functions.shop.credit_notes import issue_credit_note
 from functions.shop.invoices import build_invoice, counted_payments, take_numbers
 from functions.shop.orders import save_order
 from functions.shop.shipments import build_shipment
@@ -36,8 +37,8 @@ class Fulfilment:
 
 
 @dataclass(frozen=True)
-class PaidOrder:
-    """A paid order with its payments."""
+class OrderWithPayments:
+    """An order with its payments."""
 
     order: Order
     payments: Sequence[Payment]
@@ -54,7 +55,8 @@ def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
 def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
     """Fulfil several paid orders, all or none, with one transaction. Return the result by order id. Safe to repeat.
 
-    An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB will never accept the
+    An order that does not exist or is not PAID is left out. An order that was refunded before it got its invoice gets
+    its credit note, too, in another transaction. Raises WriteImpossible if DynamoDB will never accept the
     transaction, because an order is too large. At most 24 orders fit into one transaction.
 
     `lanes`: how many series of invoice numbers a year has. All numbers are from one series: the first order's id
@@ -62,14 +64,20 @@ def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -
     """
     ids = tuple(dict.fromkeys(order_ids))
     attempts = count(hash_to_bucket(ids[0], lanes))
-    return retry_on_conflict(shop, lambda: _fulfil(shop, ids, next(attempts) % lanes))
+    done, refunded = retry_on_conflict(shop, lambda: _fulfil(shop, ids, next(attempts) % lanes))
+    for order_id in refunded:
+        issue_credit_note(shop, order_id)
+    return done
 
 
-def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str, Fulfilment]:
-    reads = [partial(_read_paid_order, shop, order_id) for order_id in order_ids]
-    paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
+def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> tuple[dict[str, Fulfilment], list[str]]:
+    """Return the results, and the ids of the orders that may lack a credit note."""
+    reads = [partial(_read_order, shop, order_id) for order_id in order_ids]
+    found = [one for one in shop.table.run_concurrently(reads) if one]
+    refunded = [one.order.order_id for one in found if one.order.credited]
+    paid_orders = [one for one in found if one.order.status == "PAID"]
     if not paid_orders:
-        return {}
+        return {}, refunded
     numbers, write = take_numbers(shop, len(paid_orders), lane)  # read the series last, because all orders change it
     writes: list[Write[Any]] = [write]
     done: dict[str, Fulfilment] = {}
@@ -81,15 +89,15 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str,
         writes += [put_if_absent(INVOICE, invoice), *save_order(order, after), put_if_absent(SHIPMENT, shipment)]
         done[order.order_id] = Fulfilment(number, shipment)
     shop.table.write(*writes)
-    return done
+    return done, refunded
 
 
-def _read_paid_order(shop: ShopContext, order_id: str) -> PaidOrder | None:
-    """Read an order and its payments with one strongly consistent Query. Return None if the order is not PAID."""
+def _read_order(shop: ShopContext, order_id: str) -> OrderWithPayments | None:
+    """Read an order and its payments with one strongly consistent Query. Return None if there is no order."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     needed = {row.type for row in (ORDER, PAYMENT)}
     items = [shop.table.decode(image) for image in images if image["type"]["S"] in needed]
     order = next((item for item in items if isinstance(item, Order)), None)
-    if order is None or order.status != "PAID":
+    if order is None:
         return None
-    return PaidOrder(order, [item for item in items if isinstance(item, Payment)])
+    return OrderWithPayments(order, [item for item in items if isinstance(item, Payment)])

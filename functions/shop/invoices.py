@@ -6,6 +6,8 @@ The module fulfilment issues the invoices.
 import hmac
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from urllib.parse import urlencode
 
 from functions.dynamodb.writes import Write, conflict_if_busy, put_if_absent, update
 from functions.model.entities import (
@@ -26,8 +28,10 @@ from functions.shop.shop import Caller, ShopContext
 
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
 """The statuses of a payment whose money was received, even if the payment was disputed or refunded later."""
-LINK_LIFETIME_SECONDS = 600
-"""For how many seconds a link to the printable page of an invoice is valid."""
+LINK_LIFETIME = timedelta(minutes=10)
+"""How long a link to the printable page of an invoice is valid."""
+MAIL_LINK_LIFETIME = timedelta(days=30)
+"""How long such a link in a mail is valid."""
 
 
 def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
@@ -37,15 +41,19 @@ def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
 
 
-def take_numbers(shop: ShopContext, count: int, lane: int = 0) -> tuple[list[str], Write[InvoiceSeries]]:
+def take_numbers(
+    shop: ShopContext, count: int, lane: int = 0, prefix: str = ""
+) -> tuple[list[str], Write[InvoiceSeries]]:
     """Return the next invoice numbers of a series of this year, and the conditional write that takes them.
 
-    Each lane has a series of its own: "2026" for lane 0, "2026-B" for lane 1, and so on until "2026-Z" for lane 25. The
+    Each lane has a series of its own: "2026" for lane 0, "2026-B" for lane 1, and so on until "2026-Z" for lane 25.
+    `prefix`: what comes before the year, for documents of another kind. The
     numbers have no gaps if the invoices with these numbers are stored in the same transaction as this write. The write
     raises WriteConflict if another transaction takes numbers of the series.
     """
     now = shop.now_instant()
-    series = f"{now[:4]}-{chr(ord('A') + lane)}" if lane else now[:4]
+    year = prefix + now[:4]
+    series = f"{year}-{chr(ord('A') + lane)}" if lane else year
     stored = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
     before = stored.last if stored else 0
     numbers = [f"{series}-{number:08}" for number in range(before + 1, before + count + 1)]
@@ -119,6 +127,15 @@ def _get_invoice(shop: ShopContext, invoice_id: str) -> Invoice:
     return found[0]
 
 
+def list_invoices_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Invoice]:
+    """Return the invoice of an order, then its credit notes by their numbers (access pattern A19).
+
+    Raises NotFound if the order does not exist or the caller may not see it.
+    """
+    get_order_owner(shop, request.caller, order_id)
+    return read_page(shop, request, INVOICES_OF_ORDER, order_id=order_id)
+
+
 def list_invoices_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Invoice]:
     """Return a customer's invoices issued in the time range, newest first (access pattern A20).
 
@@ -136,33 +153,48 @@ class SignedLink:
     `until`: the time when the link expires, in epoch seconds as text.
     """
 
+    invoice_id: str
     until: str
     signature: str
 
+    def to_url(self, public_url: str) -> str:
+        """Return the link. `public_url`: the address of the API."""
+        query = urlencode({"until": self.until, "signature": self.signature})
+        return f"{public_url}/invoices/{self.invoice_id}/print?{query}"
+
 
 def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str) -> SignedLink:
-    """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME_SECONDS.
+    """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME.
 
     A browser sends no access token when it opens a link, so the signature proves that the link is allowed. Raises
     NotFound if the invoice does not exist or the caller may not see the invoice.
     """
     get_invoice(shop, caller, invoice_id)
-    until = str(int(shop.now().timestamp()) + LINK_LIFETIME_SECONDS)
-    return SignedLink(until, _sign_link(shop, invoice_id, until))
+    return _create_link(shop, invoice_id, LINK_LIFETIME)
 
 
-def get_invoice_by_link(shop: ShopContext, invoice_id: str, link: SignedLink) -> Invoice:
+def create_mail_link(shop: ShopContext, invoice_id: str) -> SignedLink:
+    """Create the signature of a link to an invoice in a mail to its customer. It is valid for MAIL_LINK_LIFETIME."""
+    return _create_link(shop, invoice_id, MAIL_LINK_LIFETIME)
+
+
+def _create_link(shop: ShopContext, invoice_id: str, lifetime: timedelta) -> SignedLink:
+    until = str(int((shop.now() + lifetime).timestamp()))
+    return SignedLink(invoice_id, until, _sign_link(shop, invoice_id, until))
+
+
+def get_invoice_by_link(shop: ShopContext, link: SignedLink) -> Invoice:
     """Return the invoice of a signed link.
 
     Raises NotAllowed if the link has expired or its signature is wrong. Raises NotFound if the invoice does not exist.
     """
-    expected = _sign_link(shop, invoice_id, link.until)
+    expected = _sign_link(shop, link.invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the signature of the link is invalid")
     # int() cannot fail: `until` has a valid signature, and the shop signs only numbers.
     if int(link.until) <= shop.now().timestamp():
         raise NotAllowed("the link has expired: request a new one")
-    return _get_invoice(shop, invoice_id)
+    return _get_invoice(shop, link.invoice_id)
 
 
 def _sign_link(shop: ShopContext, invoice_id: str, until: str) -> str:

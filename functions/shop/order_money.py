@@ -74,6 +74,16 @@ def count_withdrawal(
     ), after
 
 
+def count_credit(before: Order, after: Order, amount: int) -> Order:
+    """Return the order `after` with a credit note of this amount due. Nothing is written.
+
+    `before`: the order before the change. The credit notes together never exceed the money that the shop gave back or
+    owes. They do include money that left in another way: after a lost dispute, a return is documented with its value.
+    """
+    given_back = after.refunded + after.owed
+    return replace(after, credited=max(before.credited, min(before.credited + amount, given_back)))
+
+
 def save_order_money(before: Order, after: Order, at: Instant) -> list[Write[Any]]:
     """Return the writes of an order whose amounts changed, or [] if nothing changed."""
     command: OrderCommand = "refund"

@@ -32,7 +32,7 @@ from functions.model.table import ARCHIVED_ORDER, KEPT_EVENT, ORDER, PAYMENT, RE
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.order_money import OrderOrStub, compute_refundable, save_order_money
+from functions.shop.order_money import OrderOrStub, compute_refundable, count_credit, save_order_money
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
@@ -270,7 +270,7 @@ def refund_order(
         plan = plan_refunds(shop, order, amount, "GOODWILL", account_id, explanation)
         if plan.owed:
             raise TooMuch("amount", plan.amount)
-        after = replace(after, refunded=order.refunded + amount)
+        after = count_credit(order, replace(after, refunded=order.refunded + amount), amount)
         return [*save_order(order, after), *plan.writes], _result(*plan.refunds)
 
     return run_idempotently(shop, caller.id, key, "refund_order", request, decide)

@@ -18,6 +18,7 @@ from functions.shop import discounts, stock
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
+from functions.shop.order_money import count_credit
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.refunds import (
     UNEXPLAINED,
@@ -104,6 +105,7 @@ def return_goods(
             owed=before.owed + plan.owed,
             shipping_refunded=before.shipping_refunded or shipping_refund > 0,
         )
+        after = count_credit(before, after, goods + shipping)
         item = Return(
             order_id=order_id,
             # The id depends on the order: totals count each id once, so returns of two orders need different ids.

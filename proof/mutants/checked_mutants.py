@@ -516,7 +516,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a repeated message fails",
-        edit_code(fulfilment._read_paid_order, (' or order.status != "PAID"', "")),
+        edit_code(fulfilment._read_order, (' or order.status != "PAID"', "")),
         test_fulfilment.test_a_message_that_is_delivered_again_succeeds_and_changes_nothing,
     ),
     CheckedMutant(

@@ -165,7 +165,8 @@ def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(
     order = advance_to_status(shop, bought(shop, "SPRING"), "CANCEL_REQUESTED")
     clock.sleep(60)
     ended = cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
-    assert ended == order_after_change(order, status="CANCELLED", version=5, updated_at=moment(1), refunded=order.total)
+    after = {"status": "CANCELLED", "version": 5, "updated_at": moment(1)}
+    assert ended == order_after_change(order, **after, refunded=order.total, credited=order.total)
     assert get_order(shop, order.order_id) == ended
     assert (available_by_part(shop), left(shop), parcels(shop, order.order_id)) == ([10], [1], ["CANCELLED"])
     assert refunded_total(shop, order.order_id) == order.total

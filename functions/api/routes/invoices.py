@@ -1,7 +1,6 @@
 """Invoices: show and list invoices as data, and show an invoice as a printable page."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -38,7 +37,7 @@ class PrintLink(ResponseModel):
 
 @router.get("/invoices/<invoice_id>")
 def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
-    """Show an invoice by its number."""
+    """Show an invoice or a credit note by its number."""
     return InvoiceAnswer.of(invoices.get_invoice(shop(), caller, invoice_id))
 
 
@@ -46,6 +45,15 @@ def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
 def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
     """Show the invoice of an order. The invoice is issued a moment after the order is paid."""
     return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
+
+
+@router.get("/orders/<order_id>/invoices")
+def invoices_of_order(
+    caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[InvoiceAnswer]:
+    """List the invoice of an order, then the credit notes that correct it, oldest first."""
+    request = ListRequest(caller, limit, cursor)
+    return list_answer(invoices.list_invoices_of_order(shop(), request, order_id), InvoiceAnswer.of)
 
 
 @router.get("/customers/<customer_id>/invoices")
@@ -57,7 +65,7 @@ def invoices_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[InvoiceAnswer]:
-    """List a customer's invoices by date of issue, newest first."""
+    """List a customer's invoices and credit notes by date of issue, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     request = ListRequest(caller, limit, cursor, since, until)
     return list_answer(invoices.list_invoices_of_customer(shop(), request, customer_id), InvoiceAnswer.of)
@@ -70,9 +78,7 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     A browser can open the link without a token.
     """
     link = invoices.create_print_link(shop(), caller, invoice_id)
-    query = urlencode({"until": link.until, "signature": link.signature})
-    public_url = environment.load_environment(environment.ApiEnvironment).public_url
-    return PrintLink(url=f"{public_url}/invoices/{invoice_id}/print?{query}")
+    return PrintLink(url=link.to_url(environment.load_environment(environment.ApiEnvironment).public_url))
 
 
 @router.get(
@@ -82,6 +88,6 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
 )
 def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
     """Show an invoice as a printable page. The URL must be a print link that has not expired."""
-    invoice = invoices.get_invoice_by_link(shop(), invoice_id, invoices.SignedLink(until, signature))
+    invoice = invoices.get_invoice_by_link(shop(), invoices.SignedLink(invoice_id, until, signature))
     text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
     return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

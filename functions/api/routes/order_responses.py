@@ -98,8 +98,9 @@ class OrderAnswer(ResponseModel):
     still to be paid. `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back.
     `owed`: an amount that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how
     much more than `paid` left the shop, for example because a return was credited and then refunded at the payment
-    provider. `customer_name`: the customer's current name while the order is open. A closed order keeps the name that
-    it had. The name is null after the customer's data was erased.
+    provider. `credited`: the amount of the credit notes that correct the invoice. `customer_name`: the customer's
+    current name while the order is open. A closed order keeps the name that it had. The name is null after the
+    customer's data was erased.
     """
 
     order_id: str
@@ -123,6 +124,7 @@ class OrderAnswer(ResponseModel):
     paid: int | None = None
     refunded: int | None = None
     owed: int | None = None
+    credited: int | None = None
     due: int | None = None
     delivered_at: str | None = None
 
@@ -157,6 +159,7 @@ class OrderAnswer(ResponseModel):
             "reverse_charge": item.reverse_charge,
             "paid": item.paid,
             "refunded": item.refunded,
+            "credited": item.credited,
             "owed": item.owed,
             "due": item.total - item.paid if item.status == "PENDING" else 0,
             "delivered_at": item.delivered_at,
@@ -293,14 +296,27 @@ class PaidAnswer(ResponseModel):
     amount: int
 
 
-class InvoiceAnswer(ResponseModel):
-    """An invoice as it was issued.
+class InvoiceLineAnswer(LineAnswer):
+    """A line of an invoice or a credit note.
 
-    `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes, for each rate. `net_prices`: the
-    other amounts are without taxes. `reverse_charge`: the customer owes the tax.
+    In a credit note, `quantity` is the number of pieces that came back or were cancelled, and `credited` the amount
+    that the credit note takes off the line, with its tax.
+    """
+
+    credited: int
+
+
+class InvoiceAnswer(ResponseModel):
+    """An invoice or a credit note as it was issued.
+
+    `invoice_id`: its number. `corrects`: the number of the invoice that a credit note corrects, else null. `taxes`: the
+    taxes that `total` includes, for each rate. `net_prices`: the other amounts of an invoice are without taxes; those
+    of a credit note include them. `reverse_charge`: the customer owes the tax.
     """
 
     invoice_id: str
+    kind: str
+    corrects: str | None
     order_id: str
     customer_id: str
     name: str
@@ -308,7 +324,7 @@ class InvoiceAnswer(ResponseModel):
     issued_at: str
     currency: str
     total: int
-    lines: Sequence[LineAnswer]
+    lines: Sequence[InvoiceLineAnswer]
     discount: DiscountedAnswer | None
     shipping: int
     taxes: Sequence[TaxAnswer]
@@ -323,6 +339,8 @@ class InvoiceAnswer(ResponseModel):
         """Return the answer for an invoice."""
         return cls(
             invoice_id=item.invoice_id,
+            kind=item.kind,
+            corrects=item.corrects,
             order_id=item.order_id,
             customer_id=item.customer_id,
             name=item.name,
@@ -331,12 +349,13 @@ class InvoiceAnswer(ResponseModel):
             currency=item.currency,
             total=item.total,
             lines=[
-                LineAnswer(
+                InvoiceLineAnswer(
                     product_id=id,
                     name=line.name,
                     price=line.price,
                     quantity=line.quantity,
                     tax_rate=pricing.rate_of(item, line.tax_rate),
+                    credited=line.credited,
                 )
                 for id, line in sorted(item.lines.items())
             ],

@@ -1,6 +1,7 @@
 """Invoices and the series of their numbers."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
@@ -31,12 +32,20 @@ class TaxLine:
         return self.net + self.tax
 
 
+InvoiceKind = Literal["INVOICE", "CREDIT_NOTE"]
+
+
 @entity
 class Invoice:
-    """An invoice, with the data of the order from the time when the invoice was issued. An invoice never changes.
+    """An invoice or a credit note, with the data of the order from the time when it was issued. It never changes.
 
-    `invoice_id`: the number of the invoice in its series. `taxes`: the sums of its rows by rate. `net_prices`,
-    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order.
+    `invoice_id`: the number in its series. `taxes`: the sums of its rows by rate. `net_prices`, `tax_rate`,
+    `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order.
+
+    A credit note takes an amount off an invoice, as the EU's norm EN 16931 has it: an invoice of another type, with
+    positive amounts. `corrects`: the number of this invoice. `total`: the amount, with its taxes. `lines`: the lines
+    that it corrects, each with the pieces that came back or were cancelled, and its part of the amount. `shipping`: the
+    part of the shipping costs, with its tax.
     """
 
     invoice_id: str
@@ -58,6 +67,8 @@ class Invoice:
     net_prices: bool = False
     tax_id: str | None = None
     reverse_charge: bool = False
+    kind: InvoiceKind = "INVOICE"
+    corrects: str | None = None
     version: int = 1
 
 
@@ -65,7 +76,7 @@ class Invoice:
 class InvoiceSeries:
     """A series of invoice numbers without gaps. `last`: the last number issued.
 
-    `series`: the year, or the year and the letter of a lane: "2026", "2026-B".
+    `series`: the year, or the year and the letter of a lane: "2026", "2026-B". Credit notes have their own: "CN-2026".
     """
 
     series: str

@@ -21,7 +21,8 @@ class Line:
     A product's stock may be split over several items, the stock parts. `taken`: how many pieces come from each stock
     part, by the number of the part; None if all pieces come from stock part 0. `backordered`: the number of pieces that
     were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` are numbers of pieces. Dropped
-    pieces were cancelled before shipping. `tax_rate`: None if it is the order's.
+    pieces were cancelled before shipping. `tax_rate`: None if it is the order's. `credited`: only in a credit note, the
+    amount that it takes off the line, with its tax.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Line:
     returned: int = 0
     dropped: int = 0
     tax_rate: int | None = None
+    credited: int = 0
 
     @property
     def quantity_to_ship(self) -> int:
@@ -127,7 +129,7 @@ class Order:
     or being refunded, or was taken by a bank. `owed`: the amount that the shop must refund, but cannot refund yet,
     because the customer's bank disputes the payment. `over_refunded`: how much more than `paid` left the shop, for
     example because a return was credited and then refunded at the provider. `withdrawn`: how much of `refunded` a bank
-    took, or a person refunded at the provider.
+    took, or a person refunded at the provider. `credited`: the amount of the credit notes that correct the invoice.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
@@ -164,6 +166,7 @@ class Order:
     owed: int = 0
     over_refunded: int = 0
     withdrawn: int = 0
+    credited: int = 0
     shipping_refunded: bool = False
     parcels: int = 0
     paid_at: Instant | None = None
@@ -189,6 +192,19 @@ class Order:
     def kept(self) -> int:
         """The money of the order that the shop still has and does not owe. Refunds cannot exceed this amount."""
         return max(0, self.paid - self.refunded - self.over_refunded - self.owed)
+
+    @property
+    def undocumented(self) -> int:
+        """The money that left the shop after the invoice, and that no credit note documents.
+
+        An example is the amount of a lost dispute. 0 if the order has no invoice: the first parcel comes with it.
+        """
+        return max(0, self.refunded + self.owed - self.credited) if self.parcels else 0
+
+    @property
+    def documents_status(self) -> str | None:
+        """The key of the index that lists the orders with undocumented money. None if the order is not in the index."""
+        return "UNDOCUMENTED" if self.undocumented else None
 
     @property
     def shipped(self) -> int:
