@@ -111,7 +111,7 @@ def shipping_value(order: Order) -> int:
     return row.gross if row else 0
 
 
-def pieces_given_back(order: Order) -> dict[str, int]:
+def pieces_to_credit(order: Order) -> dict[str, int]:
     """Return the number of pieces that were returned or cancelled, by product."""
     if order.status == "CANCELLED":
         return {id: line.quantity for id, line in order.lines.items()}

@@ -17,7 +17,7 @@ from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Invoice, Order, TaxLine
 from functions.model.errors import TooMuch
 from functions.model.patterns import ORDER_ITEM_COLLECTION, UNDOCUMENTED_ORDERS
-from functions.model.pricing import SHIPPING, pieces_given_back, price_rows, split_by_weight
+from functions.model.pricing import SHIPPING, pieces_to_credit, price_rows, split_by_weight
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE
 from functions.shop.idempotency import IdempotentResult, run_idempotently
@@ -68,12 +68,12 @@ def build_credit_note(
         return None
     rows = price_rows(invoice)
     credited = Counter[str]()
-    pieces = Counter(pieces_given_back(order))
+    pieces = Counter(pieces_to_credit(order))
     for note in earlier:
         credited.update({id: line.credited for id, line in note.lines.items()} | {SHIPPING: note.shipping})
         pieces.subtract({id: line.quantity for id, line in note.lines.items()})
     left = {id: row.gross - credited[id] for id, row in rows.items()}
-    parts = _split_credit(amount, left, _value_given_back(order, rows, pieces))
+    parts = _split_credit(amount, left, _values_to_credit(order, rows, pieces))
     taxes = Counter[tuple[int, str]]()
     for id, part in parts.items():
         row = rows[id]
@@ -103,14 +103,14 @@ def build_credit_note(
     )
 
 
-def _value_given_back(order: Order, rows: Mapping[str, TaxLine], pieces: Mapping[str, int]) -> dict[str, int]:
+def _values_to_credit(order: Order, rows: Mapping[str, TaxLine], pieces: Mapping[str, int]) -> dict[str, int]:
     """Return the value of these pieces, and of shipping that was given back, by row."""
     values = (
         {SHIPPING: rows[SHIPPING].gross}
         if SHIPPING in rows and (order.shipping_refunded or order.status == "CANCELLED")
         else {}
     )
-    for id, back in pieces_given_back(order).items():
+    for id, back in pieces_to_credit(order).items():
         gross, quantity = rows[id].gross, order.lines[id].quantity
         values[id] = gross * back // quantity - gross * (back - pieces[id]) // quantity
     return values

@@ -9,6 +9,7 @@ from functions.api.http.guard import IMPORT_ROUTE
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from local.world.payment_provider import REFUSED, FakeProvider
+from proof.support.actors import report_external_refund
 from proof.support.http_client import (
     ANN,
     HOME_ADDRESS,
@@ -84,6 +85,7 @@ IDEMPOTENT_ROUTES = {
     "POST /orders/{order_id}/payments/{payment_id}/reverse",
     "POST /orders/{order_id}/payments/{payment_id}/assign",
     "POST /orders/{order_id}/payments/{payment_id}/refund",
+    "POST /orders/{order_id}/credit-notes",
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/settle",
     "POST /orders/{order_id}/returns",
@@ -118,6 +120,8 @@ STAFF_ROUTES = {
     "POST /discounts",
     "GET /discounts/{code}",
     "POST /discounts/{code}/end",
+    "GET /credit-notes/missing",
+    "POST /orders/{order_id}/credit-notes",
     "GET /tax-table",
     "PUT /tax-table",
     "POST /gift-cards",
@@ -204,6 +208,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
     assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
+    report_external_refund(api.shop, "pi_1", 1)
     return {
         "code": "SPRING",
         "account_id": issue_credit_to_ann(api),

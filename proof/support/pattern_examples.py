@@ -42,6 +42,10 @@ def unmatched() -> e.Payment:
     return replace(payment(), order_id="none", status="UNMATCHED")
 
 
+def undocumented() -> e.Order:
+    return order(status="DELIVERED", parcels=1, refunded=1)
+
+
 def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     """Yield the items that the patterns must find: of each kind a little more than a page."""
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
@@ -53,6 +57,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
         yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_u{n}", created_at=moment(n))
+        yield t.ORDER, replace(undocumented(), order_id=f"u{n}", placed_at=moment(n))
         yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
         yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
         yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
@@ -102,6 +107,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
+        yield t.ORDER, replace(undocumented(), order_id=f"u{id}", placed_at=behind)
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
         yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_9{id}", created_at=behind)
         yield t.REFUND, replace(refund(), refund_id=f"pi_9{id}-1")
@@ -171,6 +177,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.RETURNS_OF_ORDER: Call(asked={"limit": 7}),
     p.IMPORT_WITH_PARTS: Call(asked={}),
     p.REDEMPTION_POOL_BY_CODE: Call(asked={}),
+    p.UNDOCUMENTED_ORDERS: Call({"documents_status": "UNDOCUMENTED"}),
     p.UNMATCHED_PAYMENTS_BY_DATE: Call({"open_status": "UNMATCHED"}),
     p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),

@@ -44,7 +44,7 @@ class Invoice:
 
     A credit note takes an amount off an invoice, as the EU's norm EN 16931 has it: an invoice of another type, with
     positive amounts. `corrects`: the number of this invoice. `total`: the amount, with its taxes. `lines`: the lines
-    that it corrects, each with the pieces that came back or were cancelled, and its part of the amount. `shipping`: the
+    that it corrects, each with the returned or cancelled pieces, and its part of the amount. `shipping`: the
     part of the shipping costs, with its tax.
     """
 
