@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, number, plural, shortId, stateName } from "./format.js";
-import { unmatchedPayments } from "./payments.js";
+import { missingCreditNotes, unmatchedPayments } from "./payments.js";
 import { groupOf, isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
@@ -36,7 +36,7 @@ export function show(place, { query, signal }) {
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
     states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)),
-    groupOf(me) === "staff" ? unmatchedPayments({ me, signal }) : "", list);
+    ...(groupOf(me) === "staff" ? [unmatchedPayments({ me, signal }), missingCreditNotes({ me, signal })] : []), list);
   scrollToCurrent(states);
   return heading;
 }

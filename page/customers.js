@@ -219,15 +219,15 @@ async function invoices({ me, base, signal }) {
   const addresses = new Map();
   const list = el("ul", { class: "plain-list" });
   const shown = await paged({
-    path: `${base}/invoices`, me, signal, caption: "Invoices, newest first", heads: ["Number", "Order", "Issued", { text: "Total", number: true }],
-    line: ({ invoice_id: id, order_id: order, issued_at: at, total, currency, address }) => {
+    path: `${base}/invoices`, me, signal, caption: "Invoices and credit notes, newest first", heads: ["Number", "Order", "Issued", { text: "Total", number: true }],
+    line: ({ invoice_id: id, corrects, order_id: order, issued_at: at, total, currency, address }) => {
       if (address) {
         const { name, street, postcode, city, country } = address;
         const text = [name, street, `${postcode} ${city}`.trim(), country].join(", ");
         if (!addresses.has(text)) list.append(el("li", null, text));
         addresses.set(text, true);
       }
-      return row(id, orderLink(order), timeOf(at), { number: money(total, currency) });
+      return row(id, orderLink(order), timeOf(at), { number: money(corrects ? -total : total, currency) });
     },
     none: empty("No invoices", "An invoice is issued a moment after an order is paid."),
   });

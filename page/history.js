@@ -31,7 +31,7 @@ export function stepsOf({ order, timeline, payments, invoices, shipments, return
     ...changes,
     ...payments.filter(({ status }) => !["CAPTURED", "REFUNDED"].includes(status))
       .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: `${method === "CREDIT" ? "Credit" : `${stateName(method)} payment`} of ${money(amount, currency)}`, status })),
-    ...invoices.map(({ issued_at: at, invoice_id: id }) => ({ at, text: `Invoice ${id} issued` })),
+    ...invoices.map(({ issued_at: at, invoice_id: id, corrects }) => ({ at, text: `${corrects ? "Credit note" : "Invoice"} ${id} issued` })),
     ...shipments.map(({ created_at: at }) => ({ at, text: "Parcel requested" })),
     ...shipments.filter((one) => one.updated_at !== one.created_at)
       .map(({ updated_at: at, carrier, tracking_number: tracking, status }) => ({ at, text: `Parcel ${[carrier, tracking].filter(Boolean).join(" ")}`.trim(), status })),

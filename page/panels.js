@@ -73,7 +73,7 @@ function invoices(all, { me, whole }) {
   return all.map((one) => invoice(one, me));
 }
 
-function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
+function invoice({ invoice_id: id, corrects, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
   const print = async () => {
     const { url } = await get(`/api/invoices/${id}/print-link`, { as: me, tries: 3 });
     const { pathname, search } = new URL(url);
@@ -82,9 +82,10 @@ function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, dis
   const shown = (amount) => money(amount, currency);
   return [
     facts(
-      ["Number", id],
+      [corrects ? "Credit note" : "Number", id],
+      ["Corrects", corrects],
       ["Issued", timeOf(at)],
-      ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(line.price * line.quantity)]),
+      ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(corrects ? line.credited : line.price * line.quantity)]),
       ["Shipping", shown(shipping)],
       ["Discount", discount && `− ${shown(discount.amount)}`],
       ...taxes.filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),

@@ -61,14 +61,19 @@ export function settleRefund({ order: { order_id: id }, me, done }, { refund_id:
 }
 
 // Unmatched payments ---------------------------------------------------------------------------------------------------
-/** Returns the list of payments that match no order. It loads when the user opens it, because most visits do not need it. */
+/** Returns the list of payments that match no order. */
 export function unmatchedPayments({ me, signal }) {
-  const place = el("section", { class: "card", "aria-label": "Unmatched payments" });
-  const load = () => fill(place, "unmatched payments", () => paged({
+  return folded("Unmatched payments", {
     path: "payments/unmatched", me, signal, caption: "Unmatched payments, oldest first", heads: HEADS, line: (one) => unmatchedRow(one, me),
     none: empty("No unmatched payments", "Money that matches no order appears here."),
-  }));
-  return el("details", { class: "unmatched", ontoggle: ({ target }) => target.open && load() }, el("summary", null, "Unmatched payments"), place);
+  });
+}
+
+/** Returns a list that loads when the user opens it, because most visits do not need it. */
+function folded(title, list) {
+  const place = el("section", { class: "card", "aria-label": title });
+  const load = () => fill(place, title.toLowerCase(), () => paged(list));
+  return el("details", { class: "unmatched", ontoggle: ({ target }) => target.open && load() }, el("summary", null, title), place);
 }
 
 /** Returns the row of a payment. After a command, the row shows the result, because the list still has a payment that is being sent back. */
@@ -88,5 +93,28 @@ function unmatchedRow({ kind, order_id: id, payment_id: payment, status, amount,
   const command = (text, run) => button(text, run, { kind: "small", "aria-label": `${text}: ${shown}` });
   const actions = el("div", { class: "row tight" }, kind === "PAYMENT" && command("Assign", assign), command(back, sendBack));
   const made = row(timeOf(at), what, orderLink(id), { number: shown }, reason.replaceAll("_", " "), actions);
+  return made;
+}
+
+// Credit notes ---------------------------------------------------------------------------------------------------------
+/** Returns the list of orders with money that left outside the shop without a credit note. */
+export function missingCreditNotes({ me, signal }) {
+  return folded("Missing credit notes", {
+    path: "credit-notes/missing", me, signal, caption: "Orders with money that left without a credit note, oldest first",
+    heads: ["Placed", "Order", { text: "Amount", number: true }, "Actions"], line: (one) => missingRow(one, me),
+    none: empty("No missing credit notes", "An order appears here after a lost dispute, or a refund at the payment provider."),
+  });
+}
+
+function missingRow({ order_id: id, amount, currency, placed_at: at }, me) {
+  const shown = money(amount, currency);
+  const done = () => {
+    actions.replaceChildren(chip("Being issued", "good"));
+    made.querySelector("a").focus();
+  };
+  const issue = () => ask(`Issue a credit note of ${shown}`, [el("p", null, "It takes this amount off the invoice. A lost dispute may be a loss instead: ask your adviser.")],
+    "Issue the credit note", pathOf(id, "credit-notes"), { me, done, said: () => "The credit note comes a moment later." });
+  const actions = el("div", { class: "row tight" }, button("Issue", issue, { kind: "small", "aria-label": `Issue: ${shown}` }));
+  const made = row(timeOf(at), orderLink(id), { number: shown }, actions);
   return made;
 }

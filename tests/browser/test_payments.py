@@ -101,6 +101,19 @@ def test_the_shop_and_the_provider_keep_the_same_money_after_a_lost_dispute(tab:
     assert (lost, kept) == ([900], 1380)
     assert order["order"]["paid"] - order["order"]["refunded"] == kept
 
+    tab.open("board")
+    page.get_by_text("Missing credit notes").click()
+    page.get_by_role("button", name="Issue: €10.00").click()
+    box.get_by_role("button", name="Issue the credit note").click()
+    expect(page.get_by_text("Being issued", exact=True)).to_be_visible()
+    assert list(problems_at_every_width(page)) == []
+    staff = running.api_client("staff")
+    wait_until("the credit note", lambda: len(staff.get(f"/orders/{order_id}/invoices")["items"]) == 2)
+    tab.open(f"orders/{order_id}")
+    expect(panel(page, "Invoice")).to_contain_text("Credit noteCN-")
+    invoice, note = staff.get(f"/orders/{order_id}/invoices")["items"]
+    assert invoice["total"] - note["total"] == kept
+
 
 def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
