@@ -95,7 +95,8 @@ NULL_ELSEWHERE = {
     "ImportAnswer": "ended_at",  # null while the import runs
     "InvoiceAnswer": "address",  # null if the customer is erased
     # null if the order is archived
-    "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed credited due",
+    "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed credited "
+    "due",
     "Parcel": "address",  # null if the customer is erased
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows

@@ -10,7 +10,7 @@ import pytest
 
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.handlers import order_notification_worker as notifications
-from functions.shop import cancellation, discounts, orders, placing
+from functions.shop import cancellation, discounts, orders, placing, refunds
 from local.world.expiry import expire_until
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
@@ -65,6 +65,18 @@ def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
         handle(message)
     assert handle(message) == []
     is_fulfilled_once(harness, paid)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_a_credit_note_issues_it_once(harness: ShopHarness, paid: str, when: Any) -> None:
+    assert handle(*harness.take_messages("fulfilment")) == []
+    refunds.refund_order(harness.shop, STAFF, "sorry", paid, 100)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    (message,) = harness.take_messages("fulfilment")
+    with crash_at("dynamodb", "TransactWriteItems", when, 1):
+        handle(message)
+    assert handle(message, {**message, "messageId": "another delivery"}) == []
+    assert [one["total"]["N"] for one in of_type(harness, paid, "Invoice")] == ["3750", "100"]
 
 
 def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, paid: str) -> None:

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -13,11 +16,13 @@ from docs.pages.events import example_event
 from functions.dynamodb.keys import Instant, to_instant
 from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
+from functions.model.errors import NotAllowed
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.model.table import NOTIFICATION
 from functions.shop import cancellation, customers, erasure, refunds
+from functions.shop.invoices import SignedLink, get_invoice_by_link
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, STAFF, ShopHarness
@@ -51,6 +56,23 @@ def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
     """Return the event and the status of each mail about the order in the table."""
     found = list_notifications_of_order(harness.shop, ListRequest(ANN, 10), order_id).items
     return [(one.event, one.status) for one in found]
+
+
+# credit notes ---------------------------------------------------------------------------------------------------------
+def test_the_mail_about_a_credit_note_has_a_link_that_works_for_30_days(harness: ShopHarness, order_id: str) -> None:
+    for step in (harness.pay_order, harness.dispatch_order, harness.deliver_order):
+        harness.process_all()
+        step(order_id)
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    harness.process_all()
+    (mail,) = [mail for mail in harness.sent_mails() if mail.subject.startswith("Credit note for order")]
+    url = urlsplit(unescape(mail.body.partition('href="')[2].partition('"')[0]))
+    query = dict(parse_qsl(url.query))
+    link = SignedLink(url.path.split("/")[2], query["until"], query["signature"])
+    for days, is_valid in ((29, True), (31, False)):
+        harness.clock_offset = timedelta(days=days)
+        with nullcontext() if is_valid else pytest.raises(NotAllowed):
+            assert get_invoice_by_link(harness.shop, link).total == 100
 
 
 # recipients -----------------------------------------------------------------------------------------------------------

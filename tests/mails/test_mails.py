@@ -11,7 +11,7 @@ from functions.dynamodb.keys import Instant
 from functions.mails import product_alerts as notices
 from functions.mails.order_notifications import NOTIFICATION_TEXTS, render_notification
 from functions.model.entities import Address, Customer, Discounted, Line, Order, Product, Refund
-from functions.model.events import RefundData
+from functions.model.events import InvoiceData, RefundData
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
 from functions.model.table import REFUND
@@ -19,6 +19,10 @@ from proof.support.samples import SAMPLES
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}
+LINK = "https://api.elm.example/invoices/CN-2026-00000001/print?until=1&signature=s"
+CREDIT_NOTE = InvoiceData(
+    invoice_id="CN-2026-00000001", order_id="o1", customer_id="ann", total=990, currency="EUR", issued_at=AT
+)
 
 
 def mail(
@@ -59,7 +63,9 @@ def mail(
         why="GOODWILL",
     )
     refund_of_event = refund if event == "RefundSucceeded" else None
-    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", refund_of_event, explained)
+    note = CREDIT_NOTE if event == "CreditNoteIssued" else None
+    changed_order, link = replace(order, **changed), LINK if note else ""
+    return render_notification(event, customer, changed_order, "Elm & Sons", refund_of_event, explained, note, link)
 
 
 class Reader(HTMLParser):
@@ -150,6 +156,13 @@ def test_a_mail_about_money_that_went_back_says_how_much_that_is() -> None:
     assert "We have refunded 9.90 EUR to you." in one.html
 
 
+def test_the_mail_about_a_credit_note_has_its_amount_and_its_link() -> None:
+    one = mail("CreditNoteIssued")
+    assert f"We took 9.90 EUR off the invoice of your order. Your credit note:\n\n{LINK}\n\nOrder " in one.text
+    escaped = LINK.replace("&", "&amp;")
+    assert f'<p><a href="{escaped}">{escaped}</a></p>' in one.html
+
+
 def test_money_that_goes_back_is_shown_in_its_own_currency_and_not_in_that_of_the_order() -> None:
     one = mail("RefundSucceeded", currency="JPY", refunded=(4980, "EUR"))
     assert "We have refunded 49.80 EUR to you." in one.text
@@ -215,7 +228,10 @@ def test_text_and_html_say_the_same(event: str, changed: dict[str, Any]) -> None
 def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_own(event: str) -> None:
     one = mail(event)
     assert "EBZ4OERS" in one.subject
-    assert NOTIFICATION_TEXTS[event].opening.format(amount="12.50 EUR") in one.text
+    assert (
+        NOTIFICATION_TEXTS[event].opening.format(amount="9.90 EUR" if event == "CreditNoteIssued" else "12.50 EUR")
+        in one.text
+    )
     assert "{" not in one.subject + one.text + one.html.partition("<body")[2]
 
 
