@@ -104,7 +104,8 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     assert isinstance(order, Order)
     assert (order.status, order.paid, order.refunded) == ("PARTIALLY_RETURNED", total, returned["amount"])
     assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in harness.sent_mails()] == [
-        "We received your", "Your", "Refund", "A part of your", "Your", "Your", "We received goods of your", "Refund",
+        "We received your", "Your", "Refund", "A part of your", "Your", "Your", "We received goods of your",
+        "Credit note", "Refund",
     ]  # fmt: skip
     assert [part.available for part in get_stock(harness.shop, "mug")] == [9]
 
@@ -134,7 +135,9 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: S
     assert [part.available for part in get_stock(harness.shop, "mug")] == [5]
     assert harness.provider.refunded_amount("pi_1") == 5 * 1250
     subjects = [mail.subject for mail in harness.sent_mails()]
-    assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancellation requested, cancelled, refunded"
+    assert len(subjects) == len(set(subjects)) == 6, (
+        "placed, paid, cancellation requested, cancelled, credited, refunded"
+    )
 
 
 def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pieces(harness: ShopHarness) -> None:
@@ -158,7 +161,7 @@ def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pie
     assert harness.provider.refunded_amount("pi_1") == 2 * 1250
     assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "the invoice does not change"
     assert sorted(mail.subject.partition(" order")[0] for mail in harness.sent_mails()) == [
-        "A part of your", "Refund for", "The rest of your", "We received your", "Your", "Your",
+        "A part of your", "Credit note for", "Refund for", "The rest of your", "We received your", "Your", "Your",
         "Your request to cancel",
     ]  # fmt: skip
     events = [event.event for event in merge_timeline([orders.get_order(harness.shop, ANN, order_id)])]

@@ -83,10 +83,10 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
         "We received goods of your order {number} back", "We received the goods that you returned."
     ),
     "OrderReturned": NotificationText("Your order {number} is returned", "We received all goods of your order back."),
-    "RefundSucceeded": NotificationText("Refund for order {number}", "We have refunded {amount} to you."),
     "CreditNoteIssued": NotificationText(
         "Credit note for order {number}", "We took {amount} off the invoice of your order. Your credit note:"
     ),
+    "RefundSucceeded": NotificationText("Refund for order {number}", "We have refunded {amount} to you."),
 }
 CAUSE_TEXTS: Mapping[RefundCause, str] = {
     "DAMAGED": "The goods were damaged.",

@@ -77,6 +77,8 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
     assert [said] == api.call("GET", "/customers/me/invoices", ANN).body["items"]
     assert said | {"order_id": "", "issued_at": ""} == {
         "invoice_id": invoice_id,
+        "kind": "INVOICE",
+        "corrects": None,
         "order_id": "",
         "customer_id": "ann",
         "name": "Ann",
@@ -85,8 +87,8 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "currency": "EUR",
         "total": 3750,
         "lines": [
-            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2, "tax_rate": 2000},
-            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1, "tax_rate": 2000},
+            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2, "tax_rate": 2000, "credited": 0},
+            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1, "tax_rate": 2000, "credited": 0},
         ],
         "discount": None,
         "shipping": 0,

@@ -19,7 +19,7 @@ def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness)
     assert set(said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
         "lines", "address", "discount", "shipping", "taxes", "net_prices", "tax_id", "reverse_charge", "paid",
-        "refunded", "owed", "due", "delivered_at", "customer_name",
+        "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
     }  # fmt: skip
     assert (said["status"], said["total"], said["currency"]) == ("PENDING", 5 * 1250, "EUR")
     mugs = {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}

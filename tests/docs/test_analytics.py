@@ -170,6 +170,7 @@ def test_the_life_of_an_order_has_its_changes_and_its_money(harness: ShopHarness
         ("2025-02-07", "OrderPartlyReturned", "PARTIALLY_RETURNED", None, None),
         ("2025-02-07", "Return", None, 1250, "EUR"),
         ("2025-02-07", "Refund", "SUCCEEDED", 1250, "EUR"),
+        ("2025-02-07", "Invoice", None, 1250, "EUR"),
     ])  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from functions.runtime import clients
 from functions.shop import (
     accounts,
     cancellation,
+    credit_notes,
     credit_payments,
     customers,
     disputes,
@@ -46,7 +47,7 @@ from functions.shop.payment_provider import ProviderRejected
 from local.world.expiry import expire_until
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
-from proof.support.actors import report_dispute
+from proof.support.actors import report_dispute, report_external_refund
 from proof.support.client_faults import record_calls
 from tests.docs.json_schema import schema_violations
 
@@ -142,6 +143,7 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
     harness.open_shop(available=20)
     with record_calls("events", "PutEvents") as calls:
         outdate_a_started_payment(harness)
+        lose_money_outside_the_shop(harness)
         everything_happens(harness)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
@@ -157,6 +159,14 @@ def outdate_a_started_payment(harness: ShopHarness) -> None:
     started_payments.start_payment(shop, harness.provider, ANN, order_id)
     credit = accounts.issue_store_credit(shop, STAFF, "credit", ANN.id, 500, "EUR").result["account_id"]
     credit_payments.pay_with_credit(shop, ANN, "part", order_id, accounts.CreditSource(str(credit)), 500)
+
+
+def lose_money_outside_the_shop(harness: ShopHarness) -> None:
+    order_id = harness.place_order("key-6", pot=1)
+    harness.pay_order(order_id, "evt_outside", "pi_outside")
+    harness.process_all()
+    report_external_refund(harness.shop, "pi_outside", 1)
+    credit_notes.document_withdrawal(harness.shop, STAFF, "outside", order_id)
 
 
 def everything_happens(harness: ShopHarness) -> None:

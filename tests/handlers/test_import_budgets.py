@@ -62,13 +62,14 @@ MODULES = {
         runtime.dead_letters runtime.time_limit shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
     "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
-        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation shop.discounts
-        shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders shop.refunds shop.shipments
+        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation
+        shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
+        shop.refunds shop.shipments
         shop.stock""",
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
         mails.order_notifications model.mail_kinds model.patterns model.pricing model.reactions model.retries
-        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.time_limit
-        shop.customers shop.order_notifications shop.orders""",
+        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
+        runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
     "product_alert_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates
         mails mails.product_alerts model.mail_kinds model.patterns model.public_routes model.reactions model.retries
         runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets

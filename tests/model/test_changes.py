@@ -64,6 +64,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # by the identifying field of a transiti
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
     "over_refunded": {"over_refunded": 990},
+    "credited": {"credited": 990},
     "disputes": {"disputes": {"dp_1": e.Dispute(status="WON", amount=990)}},
     "address": {"address": None},
     "shipped": {"lines": counted("shipped")},
@@ -78,6 +79,7 @@ BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "KeptPaymentEventChanged": ({"status": "LOST"}, {"status": "LOST"}),
     "StartedPaymentOutdated": ({"status": "OUTDATED"}, {"status": "OPEN"}),
     "PriceDropped": ({"price": 1249}, {"price": 1251}),
+    "CreditNoteIssued": ({"kind": "CREDIT_NOTE"}, {"kind": "INVOICE"}),
 }
 CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.before if kind.transition else ("",))]
 
@@ -101,11 +103,8 @@ def before_of(kind: ChangeType, state: str) -> Any:
 def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     """Make a change of this kind happen in the table."""
     if kind.event_name == "INSERT":
-        table.write(
-            put_if_absent(
-                kind.row, replace(SAMPLES[kind.row], **({"status": kind.new_status} if kind.new_status else {}))
-            )
-        )
+        made = {"status": kind.new_status} if kind.new_status else BETWEEN[kind.name][0] if kind.condition else {}
+        table.write(put_if_absent(kind.row, replace(SAMPLES[kind.row], **made)))
         return
     before = before_of(kind, state)
     table.write(put_if_absent(t.ROWS_BY_TYPE[type(before).__name__], before))
@@ -163,7 +162,9 @@ def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: f"{kind.name} {kind.row.type}"
+    "kind",
+    [it for it in CHANGE_TYPES if it.condition and it.event_name == "MODIFY"],
+    ids=lambda kind: f"{kind.name} {kind.row.type}",
 )
 def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
     """If a change could have two names, it gets the name that is safe to repeat: its consumers ignore a repeat."""

@@ -95,6 +95,7 @@ def touched(order: e.Order, field: str) -> e.Order:
         "paid": {"paid": order.paid + 1},
         "refunded": {"refunded": order.refunded + 1},
         "over_refunded": {"over_refunded": order.over_refunded + 1},
+        "credited": {"credited": order.credited + 1},
         "address": {"address": None if order.address else HOME_ADDRESS},
         **{one: {"lines": {**order.lines, "mug": replace(mug, **{one: getattr(mug, one) + 1})}} for one in counts},
     }

@@ -13,7 +13,7 @@ from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query
 from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.entities import ROOT_CATEGORY, Activity
-from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.patterns import PATTERNS, UNDOCUMENTED_ORDERS, UNMATCHED_PAYMENTS_BY_DATE
 from local.laptop import shop_client
 from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
@@ -93,6 +93,8 @@ def test_every_pattern_runs_with_its_required_arguments(pattern: Get[Any] | Quer
         item = SAMPLES[row]
         if pattern is UNMATCHED_PAYMENTS_BY_DATE:
             item = replace(item, unmatched=True) if row is t.KEPT_EVENT else replace(item, status="UNMATCHED")
+        if pattern is UNDOCUMENTED_ORDERS:
+            item = replace(item, parcels=1, refunded=1)
         put(table, row, item)
         known = {name: getattr(item, name) for name in pattern.required_fields}
         if isinstance(pattern, Query) and pattern.path_prefix:

@@ -469,7 +469,11 @@ def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_
         assert (len(found), found[first]) == (1 + times, body)
         assert parse_archive(found[stub.object_key]) == lies
         assert stub.sha256 == hashlib.sha256(found[stub.object_key]).hexdigest()
-        assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+        assert [image["type"]["S"] for image in order_partition(harness, order_id)] == [
+            "Invoice",
+            "Invoice",
+            "ArchivedOrder",
+        ]
         harness.clock_offset += SETTLE_TIME
 
 

@@ -155,8 +155,8 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
     refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
     products.update_product(harness.shop, STAFF, "mug", price=990)
     harness.process_all(("copies_reader", "event_publisher"), times=1)
-    for reaction in ("refund", "order_notification", "product_alert"):
-        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [1], reaction
+    for reaction, effects in (("refund", 1), ("order_notification", 2), ("product_alert", 1)):
+        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [effects], reaction
     told.clear()
     records = [it for it in harness.all_records if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
     event_publisher.handler({"Records": records}, None)

@@ -289,6 +289,7 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
     )
     assert readers == [
         ("Pepper", "api"),
+        ("Pepper", "order_notification_worker"),
         ("Pepper", "product_alert_worker"),
         ("Provid", "payment_starter"),
         ("Provid", "refund_worker"),
@@ -317,9 +318,8 @@ def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_
             if fnmatch("secretsmanager:GetSecretValue", action) or fnmatch("secretsmanager:BatchGetSecretValue", action)
             for one in policy["Roles"]
         }
-        functions = [
-            template.function(module) for module in ("api", "payment_starter", "product_alert_worker", "refund_worker")
-        ]
+        mailers = ("order_notification_worker", "product_alert_worker")
+        functions = [template.function(module) for module in ("api", "payment_starter", "refund_worker", *mailers)]
         roles = {template.properties("AWS::Lambda::Function")[id]["Role"]["Fn::GetAtt"][0] for id in functions}
         assert operators_role(template) not in readers
         assert readers == roles
