@@ -259,6 +259,11 @@ TAX_TABLE = Row(
     "TAXES / TAXES",
     owner=NOBODY,
 )
+SELLER = Row(
+    e.Seller,
+    "SELLER / VERSION#{version:06}",
+    owner=NOBODY,
+)
 ACCOUNT = Row(
     e.Account,
     "ACCOUNT#{account_id} / BALANCE",

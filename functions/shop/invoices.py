@@ -15,6 +15,7 @@ from functions.model.entities import (
     Order,
     Paid,
     Payment,
+    Seller,
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
@@ -56,11 +57,14 @@ def take_numbers(shop: ShopContext, count: int, lane: int = 0) -> tuple[list[str
     return numbers, conflict_if_busy(write)
 
 
-def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:
+def build_invoice(
+    shop: ShopContext, number: str, order: Order, payments: tuple[Paid, ...], seller: Seller | None = None
+) -> Invoice:
     """Return the invoice of an order that is paid in full. Nothing is written.
 
     The recipient is the name that the order has: the customer's name, or the name in the address if the customer's data
-    was erased. `payments`: the amount that each payment covers.
+    was erased. `payments`: the amount that each payment covers. `seller`: the latest version of the
+    Seller, None if there is none.
     """
     now = shop.now_instant()
     return Invoice(
@@ -85,6 +89,7 @@ def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[
         tax_id=order.tax_id,
         reverse_charge=order.reverse_charge,
         payments=payments,
+        seller=seller.version if seller else None,
         created_at=now,
     )
 

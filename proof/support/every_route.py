@@ -40,6 +40,7 @@ BODIES: dict[str, Any] = {
         "rates": [{"destination": "AT", "tax_class": "standard", "rate": 2000}],
         "reverse_charge_in": ["DE"],
     },
+    "PUT /seller": {"address": {**HOME_ADDRESS, "name": "Elm & Sons"}, "tax_ids": ["ATU12345675"], "bank": "AT61 1904"},
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
     "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},
@@ -120,6 +121,8 @@ STAFF_ROUTES = {
     "POST /discounts/{code}/end",
     "GET /tax-table",
     "PUT /tax-table",
+    "GET /seller",
+    "PUT /seller",
     "POST /gift-cards",
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
@@ -193,6 +196,7 @@ def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
 
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     """Create an order of Ann and one resource of each kind. Return their path parameters."""
+    assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     fulfilment = fulfil_order(api.shop, order_id)

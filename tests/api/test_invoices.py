@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from functions.api.routes.invoice_page import render_page
-from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
+from functions.model.entities import Address, Discounted, Invoice, Line, Paid, Seller, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_tax_rate
@@ -96,6 +96,7 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "tax_id": None,
         "reverse_charge": False,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
+        "seller": None,
     }
 
 
@@ -213,6 +214,18 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
     assert "For Ann Ash Tax id DE136695976 Delivered to Ash & Co Ann Ash 1 Elm Row 90001 Los Angeles CA, US" in shown
     assert "Total 34.90 EUR Reverse charge: the customer owes the value added tax" in shown
     assert "%" not in shown.replace("SPRING, 20 %", "")
+
+
+def test_the_page_shows_the_seller_that_the_invoice_has() -> None:
+    address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+    seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
+    shown = Shown(render_page(invoice(), "Elm & Sons", seller)).text
+    assert shown.startswith(
+        "Elm & Sons Invoice Elm & Sons GmbH, 2 Elm Row, 1010 Wien, AT "
+        "Tax id ATU12345675 Tax id 21/815/08150 Bank AT61 1904 For Ann Ash"
+    )
+    bare = Seller(address=address, tax_ids=(), created_at=AT)
+    assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", bare)).text
 
 
 def test_a_shop_without_tax_shows_no_tax() -> None:

@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from functions.model.entities import Invoice
+from functions.model.entities import Invoice, Seller
 from functions.model.money import format_amount
 from functions.model.pricing import format_percent, rate_of
 
@@ -24,8 +24,11 @@ METHOD_LABELS = {
 }
 
 
-def render_page(invoice: Invoice, shop_name: str) -> str:
-    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes."""
+def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) -> str:
+    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes.
+
+    `seller`: the version of the Seller that the invoice has; without one, the page shows only `shop_name`.
+    """
     shows_taxes = any(tax.rate for tax in invoice.taxes)
     return (
         _load_templates()
@@ -33,6 +36,7 @@ def render_page(invoice: Invoice, shop_name: str) -> str:
         .render(
             invoice=invoice,
             shop_name=shop_name,
+            seller=seller,
             address=invoice.address.shown if invoice.address else (),
             lines=[
                 (line, rate_of(invoice, line.tax_rate) if shows_taxes else None)

@@ -293,11 +293,21 @@ class PaidAnswer(ResponseModel):
     amount: int
 
 
+class SellerAnswer(ResponseModel):
+    """The seller as invoices show it. `address`: with the name of the seller. `bank`: such as an IBAN, or null."""
+
+    address: AddressAnswer
+    tax_ids: Sequence[str]
+    bank: str | None
+    version: int
+
+
 class InvoiceAnswer(ResponseModel):
     """An invoice as it was issued.
 
     `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes, for each rate. `net_prices`: the
-    other amounts are without taxes. `reverse_charge`: the customer owes the tax.
+    other amounts are without taxes. `reverse_charge`: the customer owes the tax. `seller`: as of the issue; null if
+    staff had stored none.
     """
 
     invoice_id: str
@@ -317,10 +327,12 @@ class InvoiceAnswer(ResponseModel):
     tax_id: str | None
     reverse_charge: bool
     payments: Sequence[PaidAnswer]
+    seller: SellerAnswer | None
 
     @classmethod
-    def of(cls, item: e.Invoice) -> Self:
-        """Return the answer for an invoice."""
+    def of_invoice(cls, item: e.Invoice, sellers: Mapping[int, e.Seller]) -> Self:
+        """Return the answer for an invoice. `sellers`: the stored versions of the seller, with that of the invoice."""
+        seller = sellers.get(item.seller) if item.seller else None
         return cls(
             invoice_id=item.invoice_id,
             order_id=item.order_id,
@@ -348,6 +360,7 @@ class InvoiceAnswer(ResponseModel):
             tax_id=item.tax_id,
             reverse_charge=item.reverse_charge,
             payments=[PaidAnswer.of(paid) for paid in item.payments],
+            seller=SellerAnswer.of(seller) if seller else None,
         )
 
 
@@ -399,10 +412,10 @@ class WholeOrder(ResponseModel):
     cursor: str | None
 
     @classmethod
-    def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
+    def of_items(cls, items: Sequence[Any], cursor: str | None, sellers: Mapping[int, e.Seller]) -> Self:
         """Return the answer for one page of an order's items, grouped by item type.
 
-        `cursor`: the cursor of the next page, or None on the last page.
+        `cursor`: the cursor of the next page, or None on the last page. `sellers`: those of the invoices, by version.
         """
 
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
@@ -412,7 +425,7 @@ class WholeOrder(ResponseModel):
         return cls(
             order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
             payments=shown(e.Payment, PaymentAnswer),
-            invoices=shown(e.Invoice, InvoiceAnswer),
+            invoices=[InvoiceAnswer.of_invoice(item, sellers) for item in items if isinstance(item, e.Invoice)],
             shipments=shown(e.Shipment, ShipmentAnswer),
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),

@@ -55,7 +55,7 @@ from functions.model.errors import (
 )
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import observability
-from functions.shop import cancellation, orders, placing
+from functions.shop import cancellation, orders, placing, sellers
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -298,7 +298,8 @@ def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
     """Show an order with all items that belong to it. If there are several pages, the order is on the first page."""
     found = orders.get_order_item_collection(shop(), ListRequest(caller, limit, cursor), order_id)
-    return WholeOrder.of_items(found.items, found.cursor)
+    issued = [item for item in found.items if isinstance(item, e.Invoice)]
+    return WholeOrder.of_items(found.items, found.cursor, sellers.get_sellers(shop(), issued))
 
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))

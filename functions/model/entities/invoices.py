@@ -36,7 +36,8 @@ class Invoice:
     """An invoice, with the data of the order from the time when the invoice was issued. An invoice never changes.
 
     `invoice_id`: the number of the invoice in its series. `taxes`: the sums of its rows by rate. `net_prices`,
-    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order.
+    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order. `seller`: the version of the
+    Seller at the issue; None if no seller was stored.
     """
 
     invoice_id: str
@@ -58,6 +59,7 @@ class Invoice:
     net_prices: bool = False
     tax_id: str | None = None
     reverse_charge: bool = False
+    seller: int | None = None
     version: int = 1
 
 
