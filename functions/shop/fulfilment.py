@@ -21,7 +21,7 @@ from functions.model.entities import Order, Payment, Shipment, hash_to_bucket
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
-from functions.shop.invoices import build_invoice, counted_payments, take_numbers
+from functions.shop.invoices import build_invoice, take_numbers
 from functions.shop.orders import save_order
 from functions.shop.sellers import get_latest_seller
 from functions.shop.shipments import build_shipment
@@ -79,7 +79,7 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str,
         order = paid.order
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
-        invoice = build_invoice(shop, number, order, tuple(counted_payments(paid.payments)), seller)
+        invoice = build_invoice(shop, number, order, paid.payments, seller)
         writes += [put_if_absent(INVOICE, invoice), *save_order(order, after), put_if_absent(SHIPMENT, shipment)]
         done[order.order_id] = Fulfilment(number, shipment)
     shop.table.write(*writes)

@@ -96,6 +96,7 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "tax_id": None,
         "reverse_charge": False,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
+        "paid_on": said["issued_at"][:10],
         "seller": None,
     }
 
@@ -159,7 +160,7 @@ def invoice(**changed: Any) -> Invoice:
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
     assert Shown(render_page(invoice(), "Elm & Sons")).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
-        "Number 2026-00000042 Date 2026-11-21 Order o1 "
+        "Number 2026-00000042 Date 2026-11-21 Payment received 2026-11-21 Order o1 "
         "Product Quantity Each Amount Blue mug 19.5 % tax 2 12.50 EUR 25.00 EUR Pot 19.5 % tax 1 12.50 EUR 12.50 EUR "
         "Discount SPRING, 20 % -7.50 EUR Shipping, 19.5 % tax 4.90 EUR Total 34.90 EUR "
         "Includes 19.5 % tax on 29.21 EUR 5.69 EUR "
@@ -176,6 +177,11 @@ def test_the_invoice_page_leaves_out_missing_fields() -> None:
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
+
+
+def test_the_page_says_when_the_payment_was_received() -> None:
+    shown = Shown(render_page(invoice(paid_on="2026-11-19"), "Elm & Sons")).text
+    assert "Date 2026-11-21 Payment received 2026-11-19" in shown
 
 
 def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> None:

@@ -114,6 +114,20 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
     )
 
 
+def test_an_invoice_has_the_day_of_the_payment_if_it_is_issued_on_a_later_day(
+    shop: ShopContext, clock: ManualClock
+) -> None:
+    late, same_day = paid_orders(shop, 2)
+    clock.now += timedelta(days=1)
+    issue(shop, late)
+    invoice = get_invoice_of_order(shop, ANN, late.order_id)
+    assert (invoice.paid_on, invoice.payment_day, invoice.issued_at[:10]) == ("2026-11-21", "2026-11-21", "2026-11-22")
+    clock.now -= timedelta(days=1)
+    issue(shop, same_day)
+    invoice = get_invoice_of_order(shop, ANN, same_day.order_id)
+    assert (invoice.paid_on, invoice.payment_day) == (None, "2026-11-21")
+
+
 def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     issue(shop, order)

@@ -307,7 +307,7 @@ class InvoiceAnswer(ResponseModel):
 
     `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes, for each rate. `net_prices`: the
     other amounts are without taxes. `reverse_charge`: the customer owes the tax. `seller`: as of the issue; null if
-    staff had stored none.
+    staff had stored none. `paid_on`: the day on which the order was paid in full.
     """
 
     invoice_id: str
@@ -327,6 +327,7 @@ class InvoiceAnswer(ResponseModel):
     tax_id: str | None
     reverse_charge: bool
     payments: Sequence[PaidAnswer]
+    paid_on: str
     seller: SellerAnswer | None
 
     @classmethod
@@ -360,6 +361,7 @@ class InvoiceAnswer(ResponseModel):
             tax_id=item.tax_id,
             reverse_charge=item.reverse_charge,
             payments=[PaidAnswer.of(paid) for paid in item.payments],
+            paid_on=item.payment_day,
             seller=SellerAnswer.of(seller) if seller else None,
         )
 

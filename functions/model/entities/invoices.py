@@ -37,7 +37,8 @@ class Invoice:
 
     `invoice_id`: the number of the invoice in its series. `taxes`: the sums of its rows by rate. `net_prices`,
     `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order. `seller`: the version of the
-    Seller at the issue; None if no seller was stored.
+    Seller at the issue; None if no seller was stored. `paid_on`: the day on which the order was paid in full; None if
+    it is the day of the issue.
     """
 
     invoice_id: str
@@ -60,7 +61,13 @@ class Invoice:
     tax_id: str | None = None
     reverse_charge: bool = False
     seller: int | None = None
+    paid_on: str | None = None
     version: int = 1
+
+    @property
+    def payment_day(self) -> str:
+        """The day on which the order was paid in full, such as 2026-11-21."""
+        return self.paid_on or self.issued_at[:10]
 
 
 @entity
