@@ -77,6 +77,7 @@ def build_invoice(
         customer_id=order.customer_id,
         name=order.customer_name or (order.address.name if order.address else ""),
         address=order.address,
+        billing_address=order.billing_address,
         issued_at=now,
         currency=order.currency,
         total=order.total,

@@ -22,6 +22,11 @@ from proof.support.http_client import (
 )
 
 ROUTES = [route.key for route in app.known_routes]
+BASKET = {
+    "lines": [{"product_id": "mug", "quantity": 1}],
+    "address": HOME_ADDRESS,
+    "billing_address": {**HOME_ADDRESS, "name": "Ash & Co"},
+}
 BODIES: dict[str, Any] = {
     "POST /customers": {"name": "Bob"},
     "PATCH /customers/{customer_id}": {"name": "Bob"},
@@ -55,8 +60,8 @@ BODIES: dict[str, Any] = {
     },
     "POST /orders/{order_id}/payments/{payment_id}/reverse": {"reason": "counted twice"},
     "POST /orders/{order_id}/payments/{payment_id}/assign": {"to_order_id": "o1", "reason": "named in the receipt"},
-    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
-    "POST /orders/quote": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
+    "POST /orders": BASKET,
+    "POST /orders/quote": BASKET,
     "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/payments/{payment_id}/refund": {"cause": "DUPLICATE_PAYMENT"},

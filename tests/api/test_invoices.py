@@ -81,6 +81,7 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "customer_id": "ann",
         "name": "Ann",
         "address": {**HOME_ADDRESS, "region": None, "company": None},
+        "billing_address": None,
         "issued_at": "",
         "currency": "EUR",
         "total": 3750,
@@ -201,6 +202,16 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
     assert (
         "Includes 20 % tax on 20.83 EUR 4.17 EUR Includes 10 % tax on 4.45 EUR 0.45 EUR "
         "Includes 0 % tax on 9.99 EUR 0.00 EUR"
+    ) in shown
+
+
+def test_the_billing_address_is_the_recipient_on_the_page() -> None:
+    billing = Address(
+        name="Ann Ash", street="9 Oak Row", postcode="4020", city="Linz", country="AT", company="Ash & Co"
+    )
+    shown = Shown(render_page(invoice(billing_address=billing, tax_id="ATU12345675"), "Elm & Sons")).text
+    assert (
+        "For Ash & Co Ann Ash 9 Oak Row 4020 Linz AT Tax id ATU12345675 Delivered to Ann Ash 1 Elm Row 1010 Wien AT"
     ) in shown
 
 

@@ -37,6 +37,7 @@ def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) 
             invoice=invoice,
             shop_name=shop_name,
             seller=seller,
+            recipient=invoice.billing_address.shown if invoice.billing_address else list(filter(None, [invoice.name])),
             address=invoice.address.shown if invoice.address else (),
             lines=[
                 (line, rate_of(invoice, line.tax_rate) if shows_taxes else None)

@@ -13,7 +13,7 @@ from functions.model.timelines import merge_timeline
 
 
 class AddressAnswer(ResponseModel):
-    """The delivery address."""
+    """A delivery or billing address, or that of the seller."""
 
     name: str
     street: str
@@ -92,14 +92,14 @@ def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
 class OrderAnswer(ResponseModel):
     """An order. All amounts are in minor units (cents).
 
-    `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
-    goods minus the discount, plus `shipping`, including the `taxes`. If `net_prices` is true, these other amounts are
-    without taxes. `reverse_charge`: the customer, a business with the `tax_id`, owes the tax. `due`: the amount that is
-    still to be paid. `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back.
-    `owed`: an amount that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how
-    much more than `paid` left the shop, for example because a return was credited and then refunded at the payment
-    provider. `customer_name`: the customer's current name while the order is open. A closed order keeps the name that
-    it had. The name is null after the customer's data was erased.
+    `archived`: true if the order is in the archive; the optional fields are then not shown. `billing_address`: null if
+    it is the delivery address. `total`: the price of the goods minus the discount, plus `shipping`, including the
+    `taxes`. If `net_prices` is true, these other amounts are without taxes. `reverse_charge`: the customer, a business
+    with the `tax_id`, owes the tax. `due`: the amount that is still to be paid. `refunded`: the amount of `paid` that
+    is refunded or being refunded, or that a bank took back. `owed`: an amount that will be refunded if the shop wins a
+    dispute with the customer's bank. `over_refunded`: how much more than `paid` left the shop, for example because a
+    return was credited and then refunded at the payment provider. `customer_name`: the customer's current name while
+    the order is open. A closed order keeps the name that it had. The name is null after the customer's data was erased.
     """
 
     order_id: str
@@ -114,6 +114,7 @@ class OrderAnswer(ResponseModel):
     customer_name: str | None = None
     lines: Sequence[OrderLineAnswer] | None = None
     address: AddressAnswer | None = None
+    billing_address: AddressAnswer | None = None
     discount: DiscountedAnswer | None = None
     shipping: int | None = None
     taxes: Sequence[TaxAnswer] | None = None
@@ -149,6 +150,7 @@ class OrderAnswer(ResponseModel):
             "customer_name": item.customer_name,
             "lines": order_line_answers(item),
             "address": item.address and AddressAnswer.of(item.address),
+            "billing_address": item.billing_address and AddressAnswer.of(item.billing_address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
             "shipping": item.shipping,
             "taxes": [TaxAnswer.of(one) for one in pricing.tax_table(item)],
@@ -307,7 +309,8 @@ class InvoiceAnswer(ResponseModel):
 
     `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes, for each rate. `net_prices`: the
     other amounts are without taxes. `reverse_charge`: the customer owes the tax. `seller`: as of the issue; null if
-    staff had stored none. `paid_on`: the day on which the order was paid in full.
+    staff had stored none. `paid_on`: the day on which the order was paid in full. `billing_address`: null if it
+    is the delivery address.
     """
 
     invoice_id: str
@@ -315,6 +318,7 @@ class InvoiceAnswer(ResponseModel):
     customer_id: str
     name: str
     address: AddressAnswer | None
+    billing_address: AddressAnswer | None
     issued_at: str
     currency: str
     total: int
@@ -340,6 +344,7 @@ class InvoiceAnswer(ResponseModel):
             customer_id=item.customer_id,
             name=item.name,
             address=AddressAnswer.of(item.address) if item.address else None,
+            billing_address=AddressAnswer.of(item.billing_address) if item.billing_address else None,
             issued_at=item.issued_at,
             currency=item.currency,
             total=item.total,

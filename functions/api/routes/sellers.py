@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.adapters.tax_ids import parse_tax_id
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Name, RequestModel, one_line_text
+from functions.api.http.fields import Name, RequestModel, check_visible, one_line_text
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import SellerAnswer
@@ -17,6 +17,8 @@ from functions.model.errors import NotAllowed, NotFound
 from functions.shop import sellers
 
 router = Router()
+TaxId = Annotated[str, one_line_text(40), AfterValidator(check_visible)]
+"""The base class of requests checks texts, but not those in lists."""
 
 
 class NewSeller(RequestModel):
@@ -27,7 +29,7 @@ class NewSeller(RequestModel):
     """
 
     address: DeliveryAddress
-    tax_ids: Annotated[list[Annotated[str, one_line_text(40)]], Field(max_length=10)] = Field(default_factory=list)
+    tax_ids: Annotated[list[TaxId], Field(max_length=10)] = Field(default_factory=list)
     bank: Name | None = None
     model_config = ConfigDict(
         json_schema_extra={

@@ -36,9 +36,9 @@ class Invoice:
     """An invoice, with the data of the order from the time when the invoice was issued. An invoice never changes.
 
     `invoice_id`: the number of the invoice in its series. `taxes`: the sums of its rows by rate. `net_prices`,
-    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order. `seller`: the version of the
-    Seller at the issue; None if no seller was stored. `paid_on`: the day on which the order was paid in full; None if
-    it is the day of the issue.
+    `tax_rate`, `shipping_tax_rate`, `tax_id`, `reverse_charge`, `billing_address`: as in the order.
+    `seller`: the version of the Seller at the issue; None if no seller was stored. `paid_on`: the day on which the
+    order was paid in full; None if it is the day of the issue.
     """
 
     invoice_id: str
@@ -52,6 +52,7 @@ class Invoice:
     lines: Mapping[str, Line]
     payments: tuple[Paid, ...]
     created_at: Instant
+    billing_address: Address | None = None
     taxes: tuple[TaxLine, ...] = ()
     shipping: int = 0
     discount: Discounted | None = None
