@@ -93,7 +93,7 @@ def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict
 
 
 @pytest.mark.parametrize(("lines", "order", "invoice"), [(1, 699, 608), (5, 997, 819), (20, 2105, 1596)])
-def test_an_order_of_five_lines_and_its_invoice_stay_below_a_kilobyte(
+def test_an_order_and_its_invoice_of_one_line_fit_into_a_kilobyte_each(
     engine: Engine, queues: dict[str, str], lines: int, order: int, invoice: int
 ) -> None:
     """The order is delivered, and the invoice has a seller. A unit is written for each 1,024 bytes."""
