@@ -102,6 +102,8 @@ ROUTES = (
     ("GET", "/insight/best-sellers", "sales_statistics"),
     ("GET", "/insight/products/{product_id}", "sales_statistics"),
     ("GET", "/insight/sales-by-minute", "sales_statistics"),
+    ("GET", "/seller", "sellers"),
+    ("PUT", "/seller", "sellers"),
     ("GET", "/orders/{order_id}/shipments", "shipments"),
     ("GET", "/shipments", "shipments"),
     ("GET", "/orders/{order_id}/parcel", "shipments"),

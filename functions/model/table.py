@@ -147,7 +147,7 @@ ORDER = Row(
     created_field="placed_at",
     written_by="api, reactions",
     owner="customer_id",
-    personal=("address", "customer_name", "tax_id"),
+    personal=("address", "billing_address", "customer_name", "tax_id"),
     purpose="to deliver the order",
     on_erasure="clear",
 )
@@ -245,7 +245,7 @@ INVOICE = Row(
     unique_fields=("invoice_id",),
     written_by="fulfilment",
     owner="customer_id",
-    personal=("name", "address", "tax_id"),
+    personal=("name", "address", "billing_address", "tax_id"),
     purpose="the law requires each invoice as it was issued, with name and address",
     on_erasure="keep",
 )
@@ -258,6 +258,11 @@ INVOICE_SERIES = Row(
 TAX_TABLE = Row(
     e.TaxTable,
     "TAXES / TAXES",
+    owner=NOBODY,
+)
+SELLER = Row(
+    e.Seller,
+    "SELLER / VERSION#{version:06}",
     owner=NOBODY,
 )
 ACCOUNT = Row(

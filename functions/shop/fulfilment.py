@@ -22,8 +22,9 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
 from functions.shop.credit_notes import issue_credit_note
-from functions.shop.invoices import build_invoice, counted_payments, take_numbers
+from functions.shop.invoices import build_invoice, take_numbers
 from functions.shop.orders import save_order
+from functions.shop.sellers import get_latest_seller
 from functions.shop.shipments import build_shipment
 from functions.shop.shop import ShopContext, retry_on_conflict
 
@@ -78,6 +79,7 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> tuple[dic
     paid_orders = [one for one in found if one.order.status == "PAID"]
     if not paid_orders:
         return {}, refunded
+    seller = get_latest_seller(shop)
     numbers, write = take_numbers(shop, len(paid_orders), lane)  # read the series last, because all orders change it
     writes: list[Write[Any]] = [write]
     done: dict[str, Fulfilment] = {}
@@ -85,7 +87,7 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> tuple[dic
         order = paid.order
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
-        invoice = build_invoice(shop, number, order, tuple(counted_payments(paid.payments)))
+        invoice = build_invoice(shop, number, order, paid.payments, seller)
         writes += [put_if_absent(INVOICE, invoice), *save_order(order, after), put_if_absent(SHIPMENT, shipment)]
         done[order.order_id] = Fulfilment(number, shipment)
     shop.table.write(*writes)

@@ -4,7 +4,7 @@ The module fulfilment issues the invoices.
 """
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from functions.model.entities import (
     Order,
     Paid,
     Payment,
+    Seller,
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
@@ -34,11 +35,13 @@ MAIL_LINK_LIFETIME = timedelta(days=30)
 """How long such a link in a mail is valid."""
 
 
-def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
-    """Yield for each payment how much of the order's paid amount it covers."""
-    for payment in payments:
-        if payment.status in CAPTURED_STATUSES and (counted := payment.amount - payment.uncounted):
-            yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
+def _find_day_of_payment(order: Order, counted: Sequence[Payment]) -> str:
+    """Return the day on which the order was paid in full, in UTC.
+
+    If staff recorded all payments, it is the latest day on which they received money. They may record it days later.
+    """
+    received = [payment.received_on for payment in counted if payment.received_on]
+    return max(received) if received and len(received) == len(counted) else (order.paid_at or order.placed_at)[:10]
 
 
 def take_numbers(
@@ -64,19 +67,25 @@ def take_numbers(
     return numbers, conflict_if_busy(write)
 
 
-def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:
+def build_invoice(
+    shop: ShopContext, number: str, order: Order, payments: Iterable[Payment], seller: Seller | None = None
+) -> Invoice:
     """Return the invoice of an order that is paid in full. Nothing is written.
 
     The recipient is the name that the order has: the customer's name, or the name in the address if the customer's data
-    was erased. `payments`: the amount that each payment covers.
+    was erased. `payments`: the payments of the order. `seller`: the latest version of the Seller, None
+    if there is none.
     """
     now = shop.now_instant()
+    counted = [one for one in payments if one.status in CAPTURED_STATUSES and one.amount > one.uncounted]
+    paid_on = _find_day_of_payment(order, counted)
     return Invoice(
         invoice_id=number,
         order_id=order.order_id,
         customer_id=order.customer_id,
         name=order.customer_name or (order.address.name if order.address else ""),
         address=order.address,
+        billing_address=order.billing_address,
         issued_at=now,
         currency=order.currency,
         total=order.total,
@@ -92,7 +101,11 @@ def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[
         net_prices=order.net_prices,
         tax_id=order.tax_id,
         reverse_charge=order.reverse_charge,
-        payments=payments,
+        payments=tuple(
+            Paid(payment_id=one.payment_id, amount=one.amount - one.uncounted, method=one.method) for one in counted
+        ),
+        paid_on=paid_on if paid_on != now[:10] else None,
+        seller=seller.version if seller else None,
         created_at=now,
     )
 

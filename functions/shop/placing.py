@@ -92,13 +92,15 @@ def place_order(
     discount_code: str | None = None,
     expected_total: int | None = None,
     tax_id: str | None = None,
+    billing_address: Address | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
-    showed to the customer, or None. `tax_id`: that of a business, or None. The order's id is derived from the customer
-    and `key`, and the write requires that no order with this id exists. So a repeated request returns the order of the
+    showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
+    `address`; the taxes are those of `address`. The order's id is derived from the customer and `key`, and the write
+    requires that no order with this id exists. So a repeated request returns the order of the
     first request. A rejected order stores nothing, so its idempotency key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
@@ -118,8 +120,9 @@ def place_order(
             raise TotalChanged(priced.order.total)
         if priced.order.total:
             _check_unpaid_orders(shop, caller.id)
+        billed = replace(priced.order, billing_address=None if billing_address == address else billing_address)
         try:
-            return PlacedOrder(_write_order(shop, priced), replayed=False)
+            return PlacedOrder(_write_order(shop, replace(priced, order=billed)), replayed=False)
         except AlreadyPlaced as rejection:
             return _replay(rejection.order, fingerprint(body))
 

@@ -65,7 +65,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
         "api": Usage(calls=1, read=2, written=8),
         "copies_reader": Usage(calls=2, read=4, written=18),
         "event_publisher": Usage(calls=2),
-        "fulfilment": Usage(calls=1, read=2, written=12, messages=1),
+        "fulfilment": Usage(calls=1, read=2.5, written=12, messages=1),
         "order_notification": Usage(calls=1, read=2, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),

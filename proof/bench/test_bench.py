@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from functions.model.entities import Address
+from functions.shop.sellers import replace_seller
 from local.world.dynamodb_engine import Engine
+from local.world.harness import STAFF
+from ops.item_size import item_bytes
 from proof.bench import floor, life, measured_shop, placing, report
 from proof.bench.__main__ import SECTIONS
 from proof.bench.measure import Figure, exact, spread
@@ -31,7 +35,7 @@ def lived(engine: Engine, queues: dict[str, str]) -> life.Life:
 
 @pytest.mark.parametrize(
     ("lines", "money", "written", "read", "requests"),
-    [(1, 52.31, 79, 23.5, 49), (5, 70.81, 107, 31.5, 53), (20, 154.19, 234, 63.5, 68)],
+    [(1, 52.38, 79, 24, 50), (5, 70.88, 107, 32, 54), (20, 154.25, 234, 64, 69)],
 )
 def test_a_life_costs_as_much_as_the_page_says(
     engine: Engine,
@@ -58,9 +62,9 @@ def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(liv
     parts = life.minimum_units(LINES)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
-    assert (lived.units("written") - written, lived.units("read") - read) == (18, 22)
+    assert (lived.units("written") - written, lived.units("read") - read) == (18, 22.5)
     words = " ".join(str(life.__doc__).split())
-    assert "the shop is 40 units above the first floor: 18 write units and 22 read units" in words
+    assert "the shop is 40.5 units above the first floor: 18 write units and 22.5 read units" in words
 
 
 FROZEN_FLOORS = {
@@ -85,7 +89,28 @@ def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict
     with measured_shop.open_shop(engine, queues) as shop:
         burst = life.run_burst(shop)
     units, requests = (life.average_per_order(burst, kinds) for kinds in (life.UNITS, ["requests"]))
-    assert (units, requests) == (110.02, 49.35)
+    assert (units, requests) == (110.09, 49.48)
+
+
+@pytest.mark.parametrize(("lines", "order", "invoice"), [(1, 699, 608), (5, 997, 819), (20, 2105, 1596)])
+def test_an_order_and_its_invoice_of_one_line_fit_into_a_kilobyte_each(
+    engine: Engine, queues: dict[str, str], lines: int, order: int, invoice: int
+) -> None:
+    """The order is delivered, and the invoice has a seller. A unit is written for each 1,024 bytes."""
+    with measured_shop.open_shop(engine, queues) as shop:
+        seller = Address(name="Elm & Sons", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+        replace_seller(shop.harness.shop, STAFF, seller, ["ATU12345675"])
+        ids = [f"p{number:02}-ann-1" for number in range(lines)]
+        shop.open("ann-1", ids)
+        order_id = shop.place("ann-1", "key-1", dict.fromkeys(ids, life.QUANTITY))
+        shop.deliver_all()
+        shop.pay(order_id, measured_shop.PRICE * life.QUANTITY * lines)
+        shop.deliver_all()
+        for act in (shop.harness.dispatch_order, shop.harness.deliver_order):
+            act(order_id)
+            shop.deliver_all()
+        sizes = {item["type"]["S"]: item_bytes(item) for item in shop.harness.partition(f"ORDER#{order_id}")}
+    assert (sizes["Order"], sizes["Invoice"]) == (order, invoice)
 
 
 def test_placing_needs_two_requests_and_two_units_a_line(lived: life.Life) -> None:

@@ -23,6 +23,11 @@ from proof.support.http_client import (
 )
 
 ROUTES = [route.key for route in app.known_routes]
+BASKET = {
+    "lines": [{"product_id": "mug", "quantity": 1}],
+    "address": HOME_ADDRESS,
+    "billing_address": {**HOME_ADDRESS, "name": "Ash & Co"},
+}
 BODIES: dict[str, Any] = {
     "POST /customers": {"name": "Bob"},
     "PATCH /customers/{customer_id}": {"name": "Bob"},
@@ -41,6 +46,7 @@ BODIES: dict[str, Any] = {
         "rates": [{"destination": "AT", "tax_class": "standard", "rate": 2000}],
         "reverse_charge_in": ["DE"],
     },
+    "PUT /seller": {"address": {**HOME_ADDRESS, "name": "Elm & Sons"}, "tax_ids": ["ATU12345675"], "bank": "AT61 1904"},
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
     "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},
@@ -55,8 +61,8 @@ BODIES: dict[str, Any] = {
     },
     "POST /orders/{order_id}/payments/{payment_id}/reverse": {"reason": "counted twice"},
     "POST /orders/{order_id}/payments/{payment_id}/assign": {"to_order_id": "o1", "reason": "named in the receipt"},
-    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
-    "POST /orders/quote": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
+    "POST /orders": BASKET,
+    "POST /orders/quote": BASKET,
     "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/payments/{payment_id}/refund": {"cause": "DUPLICATE_PAYMENT"},
@@ -124,6 +130,8 @@ STAFF_ROUTES = {
     "POST /orders/{order_id}/credit-notes",
     "GET /tax-table",
     "PUT /tax-table",
+    "GET /seller",
+    "PUT /seller",
     "POST /gift-cards",
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
@@ -197,6 +205,7 @@ def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
 
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     """Create an order of Ann and one resource of each kind. Return their path parameters."""
+    assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     fulfilment = fulfil_order(api.shop, order_id)

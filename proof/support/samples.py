@@ -157,6 +157,12 @@ _SAMPLES: dict[Row[Any], Any] = {
         created_at=AT,
         updated_at=AT,
     ),
+    t.SELLER: e.Seller(
+        address=e.Address(name="Elm & Sons", street="2 Elm Row", postcode="1010", city="Wien", country="AT"),
+        tax_ids=("ATU12345675",),
+        created_at=AT,
+        bank="AT61 1904 3002 3457 3201",
+    ),
     t.REDEMPTION_POOL: e.RedemptionPool(code="SPRING", part=3, left=12, created_at=AT),
     t.ORDER: order(),
     t.ARCHIVED_ORDER: archived_order(),

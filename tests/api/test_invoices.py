@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from functions.api.routes.invoice_page import render_page
-from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
+from functions.model.entities import Address, Discounted, Invoice, Line, Paid, Seller, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_tax_rate
@@ -83,6 +83,7 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "customer_id": "ann",
         "name": "Ann",
         "address": {**HOME_ADDRESS, "region": None, "company": None},
+        "billing_address": None,
         "issued_at": "",
         "currency": "EUR",
         "total": 3750,
@@ -98,6 +99,8 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "tax_id": None,
         "reverse_charge": False,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
+        "paid_on": said["issued_at"][:10],
+        "seller": None,
     }
 
 
@@ -160,10 +163,11 @@ def invoice(**changed: Any) -> Invoice:
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
     assert Shown(render_page(invoice(), "Elm & Sons")).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
-        "Number 2026-00000042 Date 2026-11-21 Order o1 "
-        "Product Quantity Each Amount Blue mug 19.5 % tax 2 12.50 EUR 25.00 EUR Pot 19.5 % tax 1 12.50 EUR 12.50 EUR "
-        "Discount SPRING, 20 % -7.50 EUR Shipping, 19.5 % tax 4.90 EUR Total 34.90 EUR "
-        "Includes 19.5 % tax on 29.21 EUR 5.69 EUR "
+        "Number 2026-00000042 Date 2026-11-21 Paid on 2026-11-21 Order o1 "
+        "Product Quantity Each with tax Amount with tax "
+        "Blue mug 19.5 % tax 2 12.50 EUR 25.00 EUR Pot 19.5 % tax 1 12.50 EUR 12.50 EUR "
+        "Discount SPRING, 20 % -7.50 EUR Shipping, 19.5 % tax 4.90 EUR Total with tax 34.90 EUR "
+        "Tax rate Without tax Tax With tax 19.5 % 29.21 EUR 5.69 EUR 34.90 EUR "
         "Paid Credit c1 10.00 EUR Card pi_1 24.90 EUR"
     )
 
@@ -172,11 +176,17 @@ def test_the_invoice_page_leaves_out_missing_fields() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
     assert Shown(render_page(bare, "Elm & Sons")).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
-        "Product Quantity Each Amount Blue mug 19.5 % tax 2 1250 JPY 2500 JPY Pot 19.5 % tax 1 1250 JPY 1250 JPY "
-        "Total 3490 JPY Includes 19.5 % tax on 2921 JPY 569 JPY"
+        "Product Quantity Each with tax Amount with tax "
+        "Blue mug 19.5 % tax 2 1250 JPY 2500 JPY Pot 19.5 % tax 1 1250 JPY 1250 JPY "
+        "Total with tax 3490 JPY Tax rate Without tax Tax With tax 19.5 % 2921 JPY 569 JPY 3490 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
+
+
+def test_the_page_says_when_the_payment_was_received() -> None:
+    shown = Shown(render_page(invoice(paid_on="2026-11-19"), "Elm & Sons")).text
+    assert "Date 2026-11-21 Paid on 2026-11-19" in shown
 
 
 def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> None:
@@ -194,8 +204,27 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
     for text in ("Book 0 % tax 1", "Mug 20 % tax 2", "Shipping, 10 % tax 4.90 EUR"):
         assert text in shown
     assert (
-        "Includes 20 % tax on 20.83 EUR 4.17 EUR Includes 10 % tax on 4.45 EUR 0.45 EUR "
-        "Includes 0 % tax on 9.99 EUR 0.00 EUR"
+        "20 % 20.83 EUR 4.17 EUR 25.00 EUR 10 % 4.45 EUR 0.45 EUR 4.90 EUR 0 % 9.99 EUR 0.00 EUR 9.99 EUR "
+        "Total 35.27 EUR 4.62 EUR 39.89 EUR"
+    ) in shown
+
+
+@pytest.mark.parametrize(
+    ("net_prices", "kind", "added"), [(False, "with tax", ""), (True, "without tax", "Tax 5.69 EUR ")]
+)
+def test_the_rows_say_whether_their_prices_include_the_tax(net_prices: bool, kind: str, added: str) -> None:
+    shown = Shown(render_page(invoice(net_prices=net_prices), "Elm & Sons")).text
+    assert f"Product Quantity Each {kind} Amount {kind} Blue mug" in shown
+    assert f"Shipping, 19.5 % tax 4.90 EUR {added}Total with tax 34.90 EUR" in shown
+
+
+def test_the_billing_address_is_the_recipient_on_the_page() -> None:
+    billing = Address(
+        name="Ann Ash", street="9 Oak Row", postcode="4020", city="Linz", country="AT", company="Ash & Co"
+    )
+    shown = Shown(render_page(invoice(billing_address=billing, tax_id="ATU12345675"), "Elm & Sons")).text
+    assert (
+        "For Ash & Co Ann Ash 9 Oak Row 4020 Linz AT Tax id ATU12345675 Delivered to Ann Ash 1 Elm Row 1010 Wien AT"
     ) in shown
 
 
@@ -213,8 +242,21 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
     charged = invoice(address=address, tax_id="DE136695976", reverse_charge=True, taxes=none, tax_rate=0)
     shown = Shown(render_page(charged, "Elm & Sons")).text
     assert "For Ann Ash Tax id DE136695976 Delivered to Ash & Co Ann Ash 1 Elm Row 90001 Los Angeles CA, US" in shown
+    assert "Each without tax Amount without tax" in shown
     assert "Total 34.90 EUR Reverse charge: the customer owes the value added tax" in shown
     assert "%" not in shown.replace("SPRING, 20 %", "")
+
+
+def test_the_page_shows_the_seller_that_the_invoice_has() -> None:
+    address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+    seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
+    shown = Shown(render_page(invoice(), "Elm & Sons", seller)).text
+    assert shown.startswith(
+        "Elm & Sons Invoice Elm & Sons GmbH, 2 Elm Row, 1010 Wien, AT "
+        "Tax id ATU12345675 Tax id 21/815/08150 Bank AT61 1904 For Ann Ash"
+    )
+    bare = Seller(address=address, tax_ids=(), created_at=AT)
+    assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", bare)).text
 
 
 def test_a_shop_without_tax_shows_no_tax() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, order_body
+from functions.shop.fulfilment import fulfil_order
+from proof.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, order_body
 
 
 def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness) -> None:
@@ -18,8 +19,8 @@ def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness)
     said = placed.body
     assert set(said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
-        "lines", "address", "discount", "shipping", "taxes", "net_prices", "tax_id", "reverse_charge", "paid",
-        "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
+        "lines", "address", "billing_address", "discount", "shipping", "taxes", "net_prices", "tax_id",
+        "reverse_charge", "paid", "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
     }  # fmt: skip
     assert (said["status"], said["total"], said["currency"]) == ("PENDING", 5 * 1250, "EUR")
     mugs = {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}
@@ -29,6 +30,20 @@ def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness)
     assert [said[name] for name in ("discount", "shipping", "paid", "refunded", "due")] == [None, 0, 0, 0, 6250]
     assert said["address"]["city"] == "Wien"
     assert api.call("GET", placed.headers["location"], ANN).body == said
+
+
+def test_a_billing_address_is_in_the_answers_of_the_order_and_its_invoice(api: ApiHarness) -> None:
+    billing = {**HOME_ADDRESS, "name": "Ash & Co", "city": "Linz"}
+    body = order_body() | {"billing_address": billing}
+    assert api.call("POST", "/orders/quote", ANN, body).status == 200
+    placed = api.call("POST", "/orders", ANN, body, key="k").body
+    shown = {**billing, "region": None, "company": None}
+    assert (placed["billing_address"], placed["address"]["city"]) == (shown, "Wien")
+    api.pay(placed["order_id"])
+    assert fulfil_order(api.shop, placed["order_id"])
+    assert api.call("GET", f"/orders/{placed['order_id']}/invoice", ANN).body["billing_address"] == shown
+    refused = api.call("POST", "/orders", ANN, body | {"billing_address": {**billing, "country": "X"}}, key="other")
+    assert list(refused.field_errors) == ["billing_address.country"]
 
 
 def test_a_client_cannot_set_fields_that_the_shop_computes(api: ApiHarness) -> None:

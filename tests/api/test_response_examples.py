@@ -93,13 +93,14 @@ NULL_ELSEWHERE = {
     "CategoryWithAncestors": "parent",
     "CompanyPage": "company",  # only the first page has the company
     "ImportAnswer": "ended_at",  # null while the import runs
-    "InvoiceAnswer": "address",  # null if the customer is erased
+    "InvoiceAnswer": "address seller",  # null if the customer is erased; if staff had stored no seller
     # null if the order is archived
     "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed credited "
     "due",
     "Parcel": "address",  # null if the customer is erased
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows
+    "SellerAnswer": "bank",  # null if staff gave none
     "ShipmentAnswer": "carrier tracking_number",  # null until the shipment is sent
     "WholeOrder": "order ends_at",  # only the first page has the order
 }

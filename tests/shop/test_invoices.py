@@ -91,7 +91,7 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
     report_payment(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)  # the order is already paid
     wire.clear()
     assert issue(shop, order) == "2026-00000001"
-    assert wire.operations == ["Query", "GetItem", "TransactWriteItems"]
+    assert wire.operations == ["Query", "Query", "GetItem", "TransactWriteItems"]
     assert get_invoice_of_order(shop, ANN, order.order_id) == Invoice(
         invoice_id="2026-00000001",
         order_id=order.order_id,
@@ -112,6 +112,20 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
         ),
         created_at=moment(2),
     )
+
+
+def test_an_invoice_has_the_day_of_the_payment_if_it_is_issued_on_a_later_day(
+    shop: ShopContext, clock: ManualClock
+) -> None:
+    late, same_day = paid_orders(shop, 2)
+    clock.now += timedelta(days=1)
+    issue(shop, late)
+    invoice = get_invoice_of_order(shop, ANN, late.order_id)
+    assert (invoice.paid_on, invoice.payment_day, invoice.issued_at[:10]) == ("2026-11-21", "2026-11-21", "2026-11-22")
+    clock.now -= timedelta(days=1)
+    issue(shop, same_day)
+    invoice = get_invoice_of_order(shop, ANN, same_day.order_id)
+    assert (invoice.paid_on, invoice.payment_day) == (None, "2026-11-21")
 
 
 def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
@@ -177,7 +191,7 @@ def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: ShopContext, wir
     cancellation.cancel_order(shop, ANN, orders[3].order_id)
     wire.clear()
     done = fulfil_orders(shop, [order.order_id for order in [*orders, *orders]])
-    assert sorted(wire.operations) == ["GetItem", *["Query"] * 10, "TransactWriteItems"]
+    assert sorted(wire.operations) == ["GetItem", *["Query"] * 11, "TransactWriteItems"]
     rest = [order for order in orders if order is not orders[3]]
     assert sorted(done) == sorted(order.order_id for order in rest)
     assert issued(shop, rest) == numbers("2026", 9)
@@ -234,6 +248,19 @@ def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: ShopCont
     customer_names.set_customer_name(shop, order.order_id, customers.rename_customer(shop, ANN, "ann", "Ann Oak"))
     issue(shop, order)
     assert get_invoice_of_order(shop, ANN, order.order_id).name == "Ann Oak"
+
+
+def test_the_invoice_keeps_the_billing_address_after_the_erasure_of_the_order(shop: ShopContext) -> None:
+    billing = replace(HOME_ADDRESS, company="Ash & Co", city="Linz")
+    lines = {"mug": RequestedLine(1)}
+    placed = placing.place_order(shop, ANN, "k", lines, HOME_ADDRESS, {}, billing_address=billing).order
+    deliver_order(shop, get_order(shop, placed.order_id))
+    erasure.erase_customer(shop, ANN, "ann")
+    erasure.remove_address_from_order(shop, placed.order_id)
+    order = get_order(shop, placed.order_id)
+    invoice = get_invoice_of_order(shop, STAFF, placed.order_id)
+    assert (order.address, order.billing_address) == (None, None)
+    assert (invoice.address, invoice.billing_address) == (HOME_ADDRESS, billing)
 
 
 def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: ShopContext) -> None:
@@ -327,7 +354,9 @@ def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: ShopContext, wire: 
     wire.cancel_transactions("TransactionConflict", *["None"] * 3)
     first = hash_to_bucket(order.order_id, 2)
     assert fulfil_with_lanes(shop, 2, order) == numbers(["2026-B", "2026"][first], 1)
-    assert wire.operations == ["Query", "GetItem", "TransactWriteItems"] * 2, "the busy series is not asked again"
+    assert wire.operations == ["Query", "Query", "GetItem", "TransactWriteItems"] * 2, (
+        "the busy series is not asked again"
+    )
 
 
 def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: ShopContext) -> None:

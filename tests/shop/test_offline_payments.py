@@ -220,6 +220,20 @@ def test_the_invoice_shows_how_an_offline_payment_came(shop: ShopContext) -> Non
     assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CASH", 2500)]
 
 
+@pytest.mark.parametrize(("by_card", "day"), [(0, "2026-11-20"), (1000, "2026-11-21")])
+def test_the_invoice_has_the_day_on_which_staff_received_all_the_money(
+    shop: ShopContext, by_card: int, day: str
+) -> None:
+    order = place(shop)
+    record(shop, order, "first", amount=500, received_on="2026-11-18")
+    if by_card:
+        report_payment(shop, order, amount=by_card)
+    record(shop, order, "last", amount=2000 - by_card)
+    fulfil_order(shop, order.order_id)
+    (invoice,) = shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)
+    assert invoice.payment_day == day
+
+
 def test_an_erasure_clears_what_staff_wrote_and_keeps_the_money(shop: ShopContext) -> None:
     order = place(shop)
     before = get_payment(shop, order, record(shop, order))

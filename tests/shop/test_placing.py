@@ -7,7 +7,7 @@ import pytest
 
 from functions.dynamodb.errors import TableBusy
 from functions.model.changes import parse_change
-from functions.model.entities import ArchivedOrder, Line, Order
+from functions.model.entities import ArchivedOrder, Line, Order, TaxRate
 from functions.model.errors import (
     DiscountNotValid,
     IdempotencyKeyReused,
@@ -22,6 +22,7 @@ from functions.model.errors import (
 from functions.shop import cancellation, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.taxes import replace_tax_table
 from local.world.dynamodb_engine import Engine
 from proof.support.actors import (
     ANN,
@@ -67,6 +68,22 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: ShopCon
     assert (placed.order, placed.replayed) == (expected, False)
     assert orders.get_order(shop, ANN, placed.order.order_id) == expected
     assert (available_by_part(shop, "mug"), available_by_part(shop, "pot")) == ([8], [7])
+
+
+def test_an_order_stores_a_billing_address_that_differs_and_its_taxes_are_those_of_the_delivery(
+    shop: ShopContext,
+) -> None:
+    abroad = replace(HOME_ADDRESS, company="Ash & Co", country="DE")
+    texts = ("AT standard 2000-01-01 2000", "DE standard 2000-01-01 1900")
+    rates = [TaxRate.from_text(text) for text in texts]
+    replace_tax_table(shop, STAFF, rates)
+    stored = []
+    for key, billing in (("none", None), ("same", HOME_ADDRESS), ("abroad", abroad)):
+        lines = {"mug": RequestedLine(1)}
+        order = place_order(shop, ANN, key, lines, HOME_ADDRESS, {}, billing_address=billing).order
+        stored.append(get_order(shop, order.order_id))
+    assert [order.billing_address for order in stored] == [None, None, abroad]
+    assert {order.tax_rate for order in stored} == {2000}
 
 
 def test_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:

@@ -5,10 +5,11 @@ All values from the invoice are escaped, and right-to-left values are isolated.
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from functions.model.entities import Invoice
+from functions.model.entities import Invoice, Seller, TaxLine
 from functions.model.money import format_amount
 from functions.model.pricing import format_percent, rate_of
 
@@ -24,27 +25,40 @@ METHOD_LABELS = {
 }
 
 
-def render_page(invoice: Invoice, shop_name: str) -> str:
-    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes."""
-    shows_taxes = any(tax.rate for tax in invoice.taxes)
+def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) -> str:
+    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes.
+
+    `seller`: the version of the Seller that the invoice has; without one, the page shows only `shop_name`.
+    """
+    taxes = invoice.taxes if any(tax.rate for tax in invoice.taxes) else ()
     return (
         _load_templates()
         .get_template("invoice.html")
         .render(
             invoice=invoice,
             shop_name=shop_name,
+            seller=seller,
+            recipient=invoice.billing_address.shown if invoice.billing_address else list(filter(None, [invoice.name])),
             address=invoice.address.shown if invoice.address else (),
             lines=[
-                (line, rate_of(invoice, line.tax_rate) if shows_taxes else None)
-                for _, line in sorted(invoice.lines.items())
+                (line, rate_of(invoice, line.tax_rate) if taxes else None) for _, line in sorted(invoice.lines.items())
             ],
-            taxes=invoice.taxes if shows_taxes else (),
+            taxes=taxes,
+            sums=TaxLine(rate=0, net=sum(tax.net for tax in taxes), tax=sum(tax.tax for tax in taxes)),
+            kind_of_prices=_kind_of_prices(invoice, taxes),
             shipping_rate=rate_of(invoice, invoice.shipping_tax_rate),
             methods=METHOD_LABELS,
             money=lambda amount: format_amount(amount, invoice.currency),
             percent=format_percent,
         )
     )
+
+
+def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine]) -> str:
+    """Return whether the rows of the page include taxes, or "" if the invoice has no taxes."""
+    if invoice.reverse_charge or (taxes and invoice.net_prices):
+        return "without tax"
+    return "with tax" if taxes else ""
 
 
 def response_headers() -> dict[str, str]:

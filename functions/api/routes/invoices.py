@@ -13,10 +13,11 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
 from functions.api.routes.order_responses import InvoiceAnswer
+from functions.model import entities as e
 from functions.model.errors import NotAllowed
 from functions.runtime import environment
-from functions.shop import invoices
-from functions.shop.lists import ListRequest
+from functions.shop import invoices, sellers
+from functions.shop.lists import ListPage, ListRequest
 
 router = Router()
 
@@ -38,13 +39,17 @@ class PrintLink(ResponseModel):
 @router.get("/invoices/<invoice_id>")
 def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
     """Show an invoice or a credit note by its number."""
-    return InvoiceAnswer.of(invoices.get_invoice(shop(), caller, invoice_id))
+    return _answer(invoices.get_invoice(shop(), caller, invoice_id))
 
 
 @router.get("/orders/<order_id>/invoice")
 def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
     """Show the invoice of an order. The invoice is issued a moment after the order is paid."""
-    return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
+    return _answer(invoices.get_invoice_of_order(shop(), caller, order_id))
+
+
+def _answer(item: e.Invoice) -> InvoiceAnswer:
+    return InvoiceAnswer.of_invoice(item, sellers.get_sellers(shop(), [item]))
 
 
 @router.get("/orders/<order_id>/invoices")
@@ -53,7 +58,7 @@ def invoices_of_order(
 ) -> Listed[InvoiceAnswer]:
     """List the invoice of an order, then the credit notes that correct it, oldest first."""
     request = ListRequest(caller, limit, cursor)
-    return list_answer(invoices.list_invoices_of_order(shop(), request, order_id), InvoiceAnswer.of)
+    return _list_answer(invoices.list_invoices_of_order(shop(), request, order_id))
 
 
 @router.get("/customers/<customer_id>/invoices")
@@ -68,7 +73,12 @@ def invoices_of_customer(
     """List a customer's invoices and credit notes by date of issue, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     request = ListRequest(caller, limit, cursor, since, until)
-    return list_answer(invoices.list_invoices_of_customer(shop(), request, customer_id), InvoiceAnswer.of)
+    return _list_answer(invoices.list_invoices_of_customer(shop(), request, customer_id))
+
+
+def _list_answer(page: ListPage[e.Invoice]) -> Listed[InvoiceAnswer]:
+    found = sellers.get_sellers(shop(), page.items)
+    return list_answer(page, lambda item: InvoiceAnswer.of_invoice(item, found))
 
 
 @router.get("/invoices/<invoice_id>/print-link")
@@ -89,5 +99,7 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
 def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
     """Show an invoice as a printable page. The URL must be a print link that has not expired."""
     invoice = invoices.get_invoice_by_link(shop(), invoices.SignedLink(invoice_id, until, signature))
-    text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
+    seller = next(iter(sellers.get_sellers(shop(), [invoice]).values()), None)
+    shop_name = environment.load_environment(environment.ApiEnvironment).shop_name
+    text = invoice_page.render_page(invoice, shop_name, seller)
     return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

@@ -13,7 +13,7 @@ from functions.model.timelines import merge_timeline
 
 
 class AddressAnswer(ResponseModel):
-    """The delivery address."""
+    """A delivery or billing address, or that of the seller."""
 
     name: str
     street: str
@@ -92,15 +92,15 @@ def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
 class OrderAnswer(ResponseModel):
     """An order. All amounts are in minor units (cents).
 
-    `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
-    goods minus the discount, plus `shipping`, including the `taxes`. If `net_prices` is true, these other amounts are
-    without taxes. `reverse_charge`: the customer, a business with the `tax_id`, owes the tax. `due`: the amount that is
-    still to be paid. `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back.
-    `owed`: an amount that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how
-    much more than `paid` left the shop, for example because a return was credited and then refunded at the payment
-    provider. `credited`: the amount of the credit notes that correct the invoice. `customer_name`: the customer's
-    current name while the order is open. A closed order keeps the name that it had. The name is null after the
-    customer's data was erased.
+    `archived`: true if the order is in the archive; the optional fields are then not shown. `billing_address`: null if
+    it is the delivery address. `total`: the price of the goods minus the discount, plus `shipping`, including the
+    `taxes`. If `net_prices` is true, these other amounts are without taxes. `reverse_charge`: the customer, a business
+    with the `tax_id`, owes the tax. `due`: the amount that is still to be paid. `refunded`: the amount of `paid` that
+    is refunded or being refunded, or that a bank took back. `owed`: an amount that will be refunded if the shop wins a
+    dispute with the customer's bank. `over_refunded`: how much more than `paid` left the shop, for example because a
+    return was credited and then refunded at the payment provider. `credited`: the amount of the credit notes that
+    correct the invoice. `customer_name`: the customer's current name while the order is open. A closed order keeps the
+    name that it had. The name is null after the customer's data was erased.
     """
 
     order_id: str
@@ -115,6 +115,7 @@ class OrderAnswer(ResponseModel):
     customer_name: str | None = None
     lines: Sequence[OrderLineAnswer] | None = None
     address: AddressAnswer | None = None
+    billing_address: AddressAnswer | None = None
     discount: DiscountedAnswer | None = None
     shipping: int | None = None
     taxes: Sequence[TaxAnswer] | None = None
@@ -151,6 +152,7 @@ class OrderAnswer(ResponseModel):
             "customer_name": item.customer_name,
             "lines": order_line_answers(item),
             "address": item.address and AddressAnswer.of(item.address),
+            "billing_address": item.billing_address and AddressAnswer.of(item.billing_address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
             "shipping": item.shipping,
             "taxes": [TaxAnswer.of(one) for one in pricing.tax_table(item)],
@@ -306,12 +308,23 @@ class InvoiceLineAnswer(LineAnswer):
     credited: int
 
 
+class SellerAnswer(ResponseModel):
+    """The seller as invoices show it. `address`: with the name of the seller. `bank`: such as an IBAN, or null."""
+
+    address: AddressAnswer
+    tax_ids: Sequence[str]
+    bank: str | None
+    version: int
+
+
 class InvoiceAnswer(ResponseModel):
     """An invoice or a credit note as it was issued.
 
     `invoice_id`: its number. `corrects`: the number of the invoice that a credit note corrects, else null. `taxes`: the
     taxes that `total` includes, for each rate. `net_prices`: the other amounts of an invoice are without taxes; those
-    of a credit note include them. `reverse_charge`: the customer owes the tax.
+    of a credit note include them. `reverse_charge`: the customer owes the tax. `seller`: as of the issue; null if staff
+    had stored none. `paid_on`: the day on which the order was paid in full. `billing_address`: null if it is the
+    delivery address.
     """
 
     invoice_id: str
@@ -321,6 +334,7 @@ class InvoiceAnswer(ResponseModel):
     customer_id: str
     name: str
     address: AddressAnswer | None
+    billing_address: AddressAnswer | None
     issued_at: str
     currency: str
     total: int
@@ -333,10 +347,13 @@ class InvoiceAnswer(ResponseModel):
     tax_id: str | None
     reverse_charge: bool
     payments: Sequence[PaidAnswer]
+    paid_on: str
+    seller: SellerAnswer | None
 
     @classmethod
-    def of(cls, item: e.Invoice) -> Self:
-        """Return the answer for an invoice."""
+    def of_invoice(cls, item: e.Invoice, sellers: Mapping[int, e.Seller]) -> Self:
+        """Return the answer for an invoice. `sellers`: the stored versions of the seller, with that of the invoice."""
+        seller = sellers.get(item.seller) if item.seller else None
         return cls(
             invoice_id=item.invoice_id,
             kind=item.kind,
@@ -345,6 +362,7 @@ class InvoiceAnswer(ResponseModel):
             customer_id=item.customer_id,
             name=item.name,
             address=AddressAnswer.of(item.address) if item.address else None,
+            billing_address=AddressAnswer.of(item.billing_address) if item.billing_address else None,
             issued_at=item.issued_at,
             currency=item.currency,
             total=item.total,
@@ -367,6 +385,8 @@ class InvoiceAnswer(ResponseModel):
             tax_id=item.tax_id,
             reverse_charge=item.reverse_charge,
             payments=[PaidAnswer.of(paid) for paid in item.payments],
+            paid_on=item.payment_day,
+            seller=SellerAnswer.of(seller) if seller else None,
         )
 
 
@@ -418,10 +438,10 @@ class WholeOrder(ResponseModel):
     cursor: str | None
 
     @classmethod
-    def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
+    def of_items(cls, items: Sequence[Any], cursor: str | None, sellers: Mapping[int, e.Seller]) -> Self:
         """Return the answer for one page of an order's items, grouped by item type.
 
-        `cursor`: the cursor of the next page, or None on the last page.
+        `cursor`: the cursor of the next page, or None on the last page. `sellers`: those of the invoices, by version.
         """
 
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
@@ -431,7 +451,7 @@ class WholeOrder(ResponseModel):
         return cls(
             order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
             payments=shown(e.Payment, PaymentAnswer),
-            invoices=shown(e.Invoice, InvoiceAnswer),
+            invoices=[InvoiceAnswer.of_invoice(item, sellers) for item in items if isinstance(item, e.Invoice)],
             shipments=shown(e.Shipment, ShipmentAnswer),
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),

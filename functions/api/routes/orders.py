@@ -55,7 +55,7 @@ from functions.model.errors import (
 )
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import observability
-from functions.shop import cancellation, orders, placing
+from functions.shop import cancellation, orders, placing, sellers
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -92,8 +92,9 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
 
 
 class DeliveryAddress(RequestModel):
-    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has no postcodes.
+    """A delivery or billing address, or that of the seller. `country`: ISO 3166-1 alpha-2.
 
+    `postcode`: empty if the country has no postcodes.
     `region`: the region in ISO 3166-2 without the country, such as CA for California, where taxes depend on it.
     """
 
@@ -111,6 +112,8 @@ class Basket(RequestModel):
     """The products to order and the delivery address. If `discount_code` cannot be applied, the request is rejected.
 
     `tax_id`: that of a business, beginning with its country, such as ATU12345675. Its check digits must be right.
+    `billing_address`: the recipient of the invoice, if not the delivery address. The taxes are those of the delivery
+    address.
     """
 
     lines: Annotated[
@@ -119,6 +122,7 @@ class Basket(RequestModel):
     address: DeliveryAddress
     discount_code: DiscountCode | None = None
     tax_id: Annotated[str, one_line_text(20)] | None = None
+    billing_address: DeliveryAddress | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -190,8 +194,18 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     caller, even if the caller is staff.
     """
     lines, address, tax_id = _wanted(new)
+    billing_address = e.Address(**new.billing_address.model_dump()) if new.billing_address else None
     placed = placing.place_order(
-        shop(), caller, key, lines, address, request.json_body, new.discount_code, new.expected_total, tax_id
+        shop(),
+        caller,
+        key,
+        lines,
+        address,
+        request.json_body,
+        new.discount_code,
+        new.expected_total,
+        tax_id,
+        billing_address,
     )
     log_order_id(request, placed.order.order_id)
     observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
@@ -298,7 +312,8 @@ def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
     """Show an order with all items that belong to it. If there are several pages, the order is on the first page."""
     found = orders.get_order_item_collection(shop(), ListRequest(caller, limit, cursor), order_id)
-    return WholeOrder.of_items(found.items, found.cursor)
+    issued = [item for item in found.items if isinstance(item, e.Invoice)]
+    return WholeOrder.of_items(found.items, found.cursor, sellers.get_sellers(shop(), issued))
 
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))

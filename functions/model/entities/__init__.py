@@ -18,6 +18,7 @@ from functions.model.entities.order_copies import *
 from functions.model.entities.orders import *
 from functions.model.entities.payments import *
 from functions.model.entities.products import *
+from functions.model.entities.sellers import *
 from functions.model.entities.sharding import *
 from functions.model.entities.shipments import *
 from functions.model.entities.sweeps import *

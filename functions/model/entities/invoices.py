@@ -40,12 +40,14 @@ class Invoice:
     """An invoice or a credit note, with the data of the order from the time when it was issued. It never changes.
 
     `invoice_id`: the number in its series. `taxes`: the sums of its rows by rate. `net_prices`, `tax_rate`,
-    `shipping_tax_rate`, `tax_id`, `reverse_charge`: as in the order.
+    `shipping_tax_rate`, `tax_id`, `reverse_charge`, `billing_address`: as in the order. `seller`: the version of the
+    Seller at the issue; None if no seller was stored. `paid_on`: the day on which the order was paid in full; None if
+    it is the day of the issue.
 
     A credit note takes an amount off an invoice, as the EU's norm EN 16931 has it: an invoice of another type, with
     positive amounts. `corrects`: the number of this invoice. `total`: the amount, with its taxes. `lines`: the lines
-    that it corrects, each with the returned or cancelled pieces, and its part of the amount. `shipping`: the
-    part of the shipping costs, with its tax.
+    that it corrects, each with the returned or cancelled pieces, and its part of the amount. `shipping`: the part of
+    the shipping costs, with its tax.
     """
 
     invoice_id: str
@@ -59,6 +61,7 @@ class Invoice:
     lines: Mapping[str, Line]
     payments: tuple[Paid, ...]
     created_at: Instant
+    billing_address: Address | None = None
     taxes: tuple[TaxLine, ...] = ()
     shipping: int = 0
     discount: Discounted | None = None
@@ -67,9 +70,16 @@ class Invoice:
     net_prices: bool = False
     tax_id: str | None = None
     reverse_charge: bool = False
+    seller: int | None = None
+    paid_on: str | None = None
     kind: InvoiceKind = "INVOICE"
     corrects: str | None = None
     version: int = 1
+
+    @property
+    def payment_day(self) -> str:
+        """The day on which the order was paid in full, such as 2026-11-21."""
+        return self.paid_on or self.issued_at[:10]
 
 
 @entity

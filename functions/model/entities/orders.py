@@ -53,7 +53,10 @@ class Line:
 
 @entity
 class Address:
-    """The delivery address of an order. `region`: the subdivision of the country in ISO 3166-2, without the country."""
+    """The delivery or billing address of an order, or the address of the seller.
+
+    `region`: the subdivision of the country in ISO 3166-2, without the country.
+    """
 
     name: str
     street: str
@@ -121,6 +124,8 @@ class Order:
     `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
     shipping, including all taxes.
 
+    `address`: the delivery address, on which the taxes depend. `billing_address`: None if it is the delivery address.
+
     `tax_rate`: the tax rate of most lines in hundredths of a percent; the others and shipping have their own where it
     differs. `net_prices`: whether taxes are added to the prices and to shipping; otherwise these include them.
     `tax_id`: the customer's. `reverse_charge`: whether the customer, a business, owes the tax.
@@ -154,6 +159,7 @@ class Order:
     lines: Mapping[str, Line]
     address: Address | None
     fingerprint: str
+    billing_address: Address | None = None
     discount: Discounted | None = None
     shipping: int = 0
     tax_rate: int = 0

@@ -84,6 +84,8 @@ PROBES = (
     _get("A22", "discount by code"),
     _query("A22b", "all discount codes"),
     _get("A28", "tax rates of all destinations"),
+    _query("A29", "latest version of the seller"),
+    _get("A29b", "seller by version"),
     _get("A27", "gift card or store credit account, with its balance"),
     _query("A27b", "ledger entries of an account, newest first"),
     _query("A27c", "accounts of a customer"),
