@@ -14,6 +14,7 @@ import pytest
 from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, Seller, TaxLine
 from functions.model.table import INVOICE
+from functions.shop.credit_notes import issue_credit_note
 from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_tax_rate
 from proof.support.http_client import ANN, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
@@ -112,6 +113,21 @@ def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: ApiHar
     shown = Shown(follow(api, link_to(api, invoice_id)).text)
     assert "Delivered to" not in shown.text
     assert "None" not in shown.text
+
+
+def test_a_credit_note_names_its_invoice_and_what_it_takes_off(api: ApiHarness, invoice_id: str) -> None:
+    order_id = api.call("GET", f"/invoices/{invoice_id}", ANN).body["order_id"]
+    api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 360}, key="sorry")
+    issue_credit_note(api.shop, order_id)
+    invoice, note = api.call("GET", f"/orders/{order_id}/invoices", ANN).body["items"]
+    assert (invoice["invoice_id"], note["kind"], note["corrects"]) == (invoice_id, "CREDIT_NOTE", invoice_id)
+    assert [(line["quantity"], line["credited"]) for line in note["lines"]] == [(0, 240), (0, 120)]
+    shown = Shown(follow(api, link_to(api, note["invoice_id"])).text)
+    assert f"Number {note['invoice_id']} For invoice {invoice_id} Date" in shown.text
+    assert "Blue mug 20 % tax price reduced 2.40 EUR Blue pot 20 % tax price reduced 1.20 EUR" in shown.text
+    assert "Total with tax, in your favour 3.60 EUR" in shown.text
+    assert "20 % 3.00 EUR 0.60 EUR 3.60 EUR" in shown.text
+    assert "Paid" not in shown.text
 
 
 # the link -------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ METHOD_LABELS = {
 
 
 def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) -> str:
-    """Return the HTML page of an invoice. Without any tax, the page does not mention taxes.
+    """Return the HTML page of an invoice or a credit note. Without any tax, the page does not mention taxes.
 
     `seller`: the version of the Seller that the invoice has; without one, the page shows only `shop_name`.
     """
@@ -36,6 +36,7 @@ def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) 
         .get_template("invoice.html")
         .render(
             invoice=invoice,
+            title="Credit note" if invoice.corrects else "Invoice",
             shop_name=shop_name,
             seller=seller,
             recipient=invoice.billing_address.shown if invoice.billing_address else list(filter(None, [invoice.name])),
@@ -56,7 +57,7 @@ def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) 
 
 def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine]) -> str:
     """Return whether the rows of the page include taxes, or "" if the invoice has no taxes."""
-    if invoice.reverse_charge or (taxes and invoice.net_prices):
+    if invoice.reverse_charge or (taxes and invoice.net_prices and not invoice.corrects):
         return "without tax"
     return "with tax" if taxes else ""
 
