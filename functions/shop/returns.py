@@ -103,7 +103,7 @@ def return_goods(
             apply_order_command(after, "return" if all_back else "return_part", shop.now_instant()),
             refunded=before.refunded + plan.amount,
             owed=before.owed + plan.owed,
-            shipping_refunded=before.shipping_refunded or shipping_refund > 0,
+            shipping_refunded=before.shipping_refunded or shipping > 0,  # credited once, even if no money is left
         )
         after = count_credit(before, after, goods + shipping)
         item = Return(

@@ -25,12 +25,13 @@ from functions.model import changes, copies, events, totals
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, ExpiryMarker, Order
 from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.reactions import REACTIONS
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
+from functions.model.table import EXPIRY_MARKER, INVOICE, ROWS_BY_TYPE
 from functions.shop.shop import ShopContext, retry_on_conflict
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
-from ops.repair.order_history import list_status_changes
+from ops.repair.order_history import list_changes, list_status_changes
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
@@ -42,6 +43,7 @@ PublishEvents = Callable[[Sequence[Mapping[str, Any]]], None]
 Raises TableBusy if the event bus still rejects some events after all retries.
 """
 ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
+FULFILMENT_EVENTS = next(one.event_names for one in REACTIONS if one.name == "fulfilment")
 TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
@@ -122,6 +124,8 @@ def republish_events(
     earlier states are not published, so no customer gets a "paid" mail after the order was shipped. Events older than
     MAX_REPLAY_AGE_DAYS are not published.
 
+    If an order lacks a credit note, the event of its last change that needed one is published, too.
+
     A closed order has an expiry marker: an item with a ttl. When DynamoDB deletes the marker, an expiry event is
     published, and the order is archived. If a closed order has no marker, its expiry event is published too. Returns
     the counts of the scan.
@@ -134,7 +138,12 @@ def republish_events(
             return None
         told = [change]
         if isinstance(change.after, Order):
-            told = [*_change_to_current_status(shop, change.after), *_expiry_change(shop, change.after)]
+            beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=change.after.order_id)
+            told = [
+                *_change_to_current_status(change.after, beside),
+                *_credit_change(change.after, beside),
+                *_expiry_change(shop, change.after),
+            ]
         details = [detail for one in told if one.at >= oldest and (detail := events.build_event_detail(one))]
         publish(details)
         return bool(details)
@@ -183,11 +192,24 @@ def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discr
 
 
 # changes to publish again ---------------------------------------------------------------------------------------------
-def _change_to_current_status(shop: ShopContext, order: Order) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status, even if later changes kept this status."""
+def _change_to_current_status(order: Order, partition: Sequence[Image]) -> Iterator[Change]:
+    """Yield the change that brought an order to its current status, even if later changes kept this status.
+
+    `partition`: all items of the order's partition.
+    """
     if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
-        beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
-        yield from list_status_changes(order, beside)[-1:]
+        yield from list_status_changes(order, partition)[-1:]
+
+
+def _credit_change(order: Order, partition: Sequence[Image]) -> Iterator[Change]:
+    """If an invoiced order lacks a credit note, yield its last change to which the fulfilment Lambda reacts.
+
+    `partition`: all items of the order's partition.
+    """
+    documents = [INVOICE.decode(image) for image in partition if image["type"]["S"] == INVOICE.type]
+    documented = sum(one.total for one in documents if one.kind == "CREDIT_NOTE")
+    if documents and order.credited > documented and order.status != "ARCHIVING":
+        yield from [one for one in list_changes(order, partition) if one.name in FULFILMENT_EVENTS][-1:]
 
 
 def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:

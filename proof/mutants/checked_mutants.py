@@ -36,6 +36,8 @@ from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import (
     archive,
+    cancellation,
+    credit_notes,
     credit_payments,
     customer_write_limit,
     customers,
@@ -51,6 +53,7 @@ from functions.shop import (
     product_alerts,
     refund_processing,
     refunds,
+    returns,
     reviews,
     sales,
     stock,
@@ -67,6 +70,7 @@ from proof.mutants import (
     test_access,
     test_alarms,
     test_concurrency,
+    test_credit_notes,
     test_erasures,
     test_filters,
     test_fulfilment,
@@ -516,9 +520,86 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a repeated message fails",
-        edit_code(fulfilment._read_order, (' or order.status != "PAID"', "")),
+        edit_code(fulfilment._fulfil, (' if one.order.status == "PAID"', "")),
         test_fulfilment.test_a_message_that_is_delivered_again_succeeds_and_changes_nothing,
     ),
+    # The next faults concern credit notes.
+    CheckedMutant(
+        "the number of a credit note is read after its order",
+        edit_code(
+            credit_notes._issue,
+            ("    (number,), taken = take_numbers(shop, 1, prefix=SERIES_PREFIX)\n", ""),
+            (
+                "    order = next(",
+                "    (number,), taken = take_numbers(shop, 1, prefix=SERIES_PREFIX)\n    order = next(",
+            ),
+        ),
+        test_credit_notes.test_a_worker_whose_order_got_its_credit_note_meanwhile_issues_no_other,
+    ),
+    CheckedMutant(
+        "the earlier credit notes are left out",
+        edit_code(credit_notes._issue, ("[one for one in documents if one is not invoice]", "[]")),
+        test_credit_notes.test_a_second_return_is_credited_without_the_first,
+    ),
+    CheckedMutant(
+        "a number of a credit note is taken without a condition",
+        patch_attribute(invoices, "update", without_condition(writes.update)),
+        test_credit_notes.test_two_workers_take_different_numbers_for_the_credit_notes_of_two_orders,
+    ),
+    CheckedMutant(
+        "the first credit note of a year takes its number without a condition",
+        patch_attribute(invoices, "put_if_absent", without_condition(writes.put_if_absent)),
+        test_credit_notes.test_two_workers_take_different_numbers_for_the_credit_notes_of_two_orders,
+    ),
+    CheckedMutant(
+        "a credit note of nothing is issued",
+        edit_code(credit_notes.build_credit_note, ("if amount <= 0:", "if amount < 0:")),
+        test_credit_notes.test_an_order_without_a_change_gets_no_credit_note,
+    ),
+    CheckedMutant(
+        "goodwill is not credited",
+        edit_code(
+            refunds.refund_order, ("count_credit(order, replace(", "(lambda _, after, _n: after)(order, replace(")
+        ),
+        test_credit_notes.test_goodwill_is_credited,
+    ),
+    CheckedMutant(
+        "an invoice comes without the credit note for an earlier refund",
+        edit_code(fulfilment.fulfil_orders, ("issue_credit_note(shop, order_id)", "pass")),
+        test_credit_notes.test_a_refund_before_the_invoice_is_credited_after_it,
+    ),
+    CheckedMutant(
+        "the cancellation of an order is not credited",
+        edit_code(cancellation._close_order, ("if ended.parcels:", "if False:")),
+        test_credit_notes.test_an_order_that_is_cancelled_after_its_invoice_is_credited_as_a_whole,
+    ),
+    CheckedMutant(
+        "a return is credited twice",
+        edit_code(returns.return_goods, ("count_credit(before, after, goods", "count_credit(before, after, 2 * goods")),
+        test_credit_notes.test_a_return_after_a_lost_dispute_is_credited_with_its_value,
+    ),
+    CheckedMutant(
+        "shipping is credited with each return",
+        edit_code(returns.return_goods, ("or shipping > 0", "or shipping_refund > 0")),
+        test_credit_notes.test_a_return_after_a_lost_dispute_is_credited_with_its_value,
+    ),
+    CheckedMutant(
+        "documented money is not credited",
+        edit_code(
+            credit_notes.document_withdrawal,
+            ("count_credit(order, changed, order.undocumented)", "replace(changed, credited=order.credited + 1)"),
+        ),
+        test_credit_notes.test_a_return_after_a_lost_dispute_is_credited_with_its_value,
+    ),
+    CheckedMutant(
+        "the tax of each part is rounded",
+        edit_code(
+            credit_notes.build_credit_note,
+            ("_tax_of_part(row, credited[id] + part) - _tax_of_part(row, credited[id])", "_tax_of_part(row, part)"),
+        ),
+        test_credit_notes.test_the_taxes_of_all_pieces_are_the_tax_of_the_invoice,
+    ),
+    # The next faults concern what an invoice shows.
     CheckedMutant(
         "an invoice shows the name in the address",
         edit_code(invoices.build_invoice, ("order.customer_name or ", "")),

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from proof.oracle import accounts, answers, copies, invoices, mails, money, prices, states, stock, totals
+from proof.oracle import accounts, answers, copies, credit_notes, invoices, mails, money, prices, states, stock, totals
 from proof.oracle.books import Books
 from proof.oracle.observations import Observations
 
@@ -45,6 +45,12 @@ RULES: tuple[Rule, ...] = (
     invoices.each_sold_order_has_one_invoice,
     invoices.invoices_show_what_was_sold,
     invoices.invoice_numbers_have_no_gaps,
+    credit_notes.credit_notes_correct_the_invoice_of_their_order,
+    credit_notes.credit_notes_are_what_was_given_back,
+    credit_notes.credit_notes_leave_the_money_that_was_kept,
+    credit_notes.credit_notes_fit_the_rows_of_their_invoice,
+    credit_notes.credit_notes_have_the_taxes_of_their_rows,
+    credit_notes.lists_of_documents_show_them_all,
     totals.best_sellers_are_the_pieces_sold,
     totals.final_months_stay_as_they_were,
     totals.minutes_are_the_sales_of_that_minute,

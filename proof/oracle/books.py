@@ -71,6 +71,10 @@ class OrderRecord:
         return [item for item in self.items if item["type"] == kind]
 
     @property
+    def invoices(self) -> list[Item]:
+        return [item for item in self.of_type("Invoice") if item["kind"] != "CREDIT_NOTE"]
+
+    @property
     def customer(self) -> str:
         return str(self.item["customer_id"])
 
@@ -273,6 +277,28 @@ class Books:
             for one in asked
             if one.is_uncertain and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
         ]
+
+    def gone(self, order: OrderRecord) -> Counter[str]:
+        """Return the pieces of a sold order that were returned or dropped, by product."""
+        return order.dropped + sum((Counter(item["quantities"]) for item, _ in self.returns_of(order)), Counter[str]())
+
+    def shipping_back(self, order: OrderRecord) -> int:
+        """Return the price of the shipping of a sold order if a return asked for it, or 0."""
+        is_asked = any(asked and asked.body["refund_shipping"] for _, asked in self.returns_of(order))
+        return is_asked * self.shipping_row(order).gross
+
+    def credit_notes_of(self, order: OrderRecord) -> list[tuple[float, Item]]:
+        """Return the credit notes of an order, oldest first, each with the time when it was first written."""
+        stored = {item["invoice_id"] for item in order.of_type("Invoice")}
+        return [(at, item) for at, item in self._credit_notes[order.id] if item["invoice_id"] in stored]
+
+    @cached_property
+    def _credit_notes(self) -> Mapping[str, list[tuple[float, Item]]]:
+        found: dict[str, list[tuple[float, Item]]] = defaultdict(list)
+        for (at, item), *_ in sorted(self.versions_of("Invoice"), key=lambda versions: versions[0][0]):
+            if item["kind"] == "CREDIT_NOTE":
+                found[item["order_id"]].append((at, item))
+        return found
 
     def returns_of(self, order: OrderRecord) -> list[tuple[Item, ObservedRequest | None]]:
         """Return the returns of an order, oldest first, each with the request that entered it.

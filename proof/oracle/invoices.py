@@ -11,7 +11,7 @@ from proof.oracle.books import Books, Item, OrderRecord
 def each_sold_order_has_one_invoice(books: Books) -> Iterator[str]:
     """Check that a sold order has one invoice, a cancelled order at most one, and any other order no invoice."""
     for order in books.orders.values():
-        count = len(order.of_type("Invoice"))
+        count = len(order.invoices)
         least, most = int(order.is_sold), int(order.is_sold or order.status == "CANCELLED")
         books.count_premise("an order had to have an invoice", least)
         if not least <= count <= most:
@@ -25,7 +25,7 @@ def invoices_show_what_was_sold(books: Books) -> Iterator[str]:
     add up to the total, and none exceeds the payment of the order.
     """
     for order in books.orders.values():
-        for invoice in order.of_type("Invoice"):
+        for invoice in order.invoices:
             books.count_premise("an invoice was checked")
             yield from (f"invoice {invoice['invoice_id']}: {wrong}" for wrong in _wrong_parts(books, order, invoice))
 
@@ -52,17 +52,21 @@ def _wrong_parts(books: Books, order: OrderRecord, invoice: Item) -> Iterator[st
 
 
 def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:
-    """Check that the invoices of each series are numbered from 1 without gaps and duplicates.
+    """Check that the documents of each series are numbered from 1 without gaps and duplicates.
 
-    A series has the name "2026" (its year). If a year has several series, the others are "2026-B" to "2026-Z".
+    A series of invoices has the name "2026" (its year). If a year has several series, the others are "2026-B" to
+    "2026-Z". The series of the credit notes of a year is "CN-2026".
     """
     numbers: dict[str, list[str]] = defaultdict(list)
     for item in books.of_type("Invoice"):
         series, _, _ = item["invoice_id"].rpartition("-")
-        if not re.fullmatch(rf"{item['issued_at'][:4]}(-[B-Z])?", series):
+        year, is_note = item["issued_at"][:4], item["kind"] == "CREDIT_NOTE"
+        if not re.fullmatch(f"CN-{year}" if is_note else f"{year}(-[B-Z])?", series):
             yield f"invoice {item['invoice_id']} was issued at {item['issued_at']}"
         numbers[series].append(item["invoice_id"])
     for series, issued in numbers.items():
-        books.count_premise("the invoice numbers of a year were checked")
+        books.count_premise(
+            f"the numbers of a year were checked: {'credit notes' if series[:2] == 'CN' else 'invoices'}"
+        )
         if sorted(issued) != [f"{series}-{n:08}" for n in range(1, len(issued) + 1)]:
             yield f"the invoices of {series} are {sorted(issued)}"

@@ -51,6 +51,8 @@ MAIL_RULES = (
 """The first rule that matches a change decides its mail. A change without a rule has no mail."""
 REFUND_SUBJECT = "Refund for order {}"
 """The subject of the mail about each refund that succeeded."""
+CREDIT_NOTE_SUBJECT = "Credit note for order {}"
+"""The subject of the mail about each credit note."""
 
 
 def each_change_is_mailed_once(books: Books) -> Iterator[str]:
@@ -64,7 +66,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
     for mail in books.seen.mails:
         sent[mail.subject].append(mail)
     settled = {item["customer_id"] for item in books.of_type("Settings")} | books.erased
-    subjects = (*(rule.subject for rule in MAIL_RULES), REFUND_SUBJECT)
+    subjects = (*(rule.subject for rule in MAIL_RULES), REFUND_SUBJECT, CREDIT_NOTE_SUBJECT)
     for order in books.orders.values():
         due, guessed, missing = _due_mails(books, order), 0, []
         for subject in dict.fromkeys(subjects):
@@ -89,7 +91,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
 
 
 def _due_mails(books: Books, order: OrderRecord) -> dict[str, list[float]]:
-    """Return the times of all changes of an order and its refunds that have a mail, by the subject of the mail."""
+    """Return when an order, its refunds and its credit notes had changes with a mail, by the subject of the mail."""
     due: dict[str, list[float]] = defaultdict(list)
     before: Item | None = None
     for at, after in order.versions:
@@ -101,6 +103,7 @@ def _due_mails(books: Books, order: OrderRecord) -> dict[str, list[float]]:
         states = [("", 0.0), *((item["status"], at) for at, item in versions)]
         if versions[0][1]["order_id"] == order.id and versions[0][1].get("customer_id"):
             due[REFUND_SUBJECT] += [at for (was, _), (state, at) in pairwise(states) if state == "SUCCEEDED" != was]
+    due[CREDIT_NOTE_SUBJECT] += [at for at, _ in books.credit_notes_of(order)]
     return due
 
 
@@ -152,7 +155,10 @@ def _addresses(books: Books, customer: str, mail: ObservedMail) -> set[str]:
 
 
 def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
-    """Check that a mail about an order shows its total, its shipping and its tax, and a refund mail its amount."""
+    """Check that a mail about an order shows its total, its shipping and its tax.
+
+    A mail about a refund shows its amount. A mail about a credit note shows its amount and a link to it.
+    """
     owners = {order.id[:8].upper(): order for order in books.orders.values()}
     refunded = defaultdict(set)
     for versions in books.versions_of("Refund"):
@@ -173,3 +179,13 @@ def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
             f"We have refunded {amount} to you" in mail.text for amount in refunded[order.id]
         ):
             yield f"the mail {mail.subject!r} shows no amount of {sorted(refunded[order.id])}"
+        if mail.subject.startswith("Credit note"):
+            notes = {
+                item["invoice_id"]: shown_amount(item["total"], currency) for _, item in books.credit_notes_of(order)
+            }
+            books.count_premise("the amount in a mail about a credit note was checked")
+            if not any(
+                f"We took {amount} off the invoice" in mail.text and f"/invoices/{number}/print?" in mail.text
+                for number, amount in notes.items()
+            ):
+                yield f"the mail {mail.subject!r} shows no amount and number of {notes}"

@@ -41,7 +41,7 @@ class ExpectedPayment:
         return max(0, self.promised - max(0, self.amount - self.refunded - self.lost))
 
 
-def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
+def payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
     """Return an order's payments that were never UNMATCHED. `money_matches_its_order` checks UNMATCHED payments."""
     unmatched = {
         versions[0][1]["payment_id"]
@@ -94,7 +94,7 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         if order.status == "PENDING":
             continue
-        payments = _payments_of(books, order)
+        payments = payments_of(books, order)
         kept = sum(one.kept for one in payments)
         least, most = _expected_to_keep(books, order, payments)
         books.count_premise(f"the money of an order was counted: {order.status}")
@@ -110,11 +110,8 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     if not order.is_sold:
         return -outside, 0
     given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
-    given += _failed_outside(books, order, {one.id for one in payments})
-    returns = books.returns_of(order)
-    gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
-    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_row(order).gross
-    worth = paid_for(order.item["lines"], books.goods_rows(order), gone) + shipping
+    given += failed_outside(books, order, {one.id for one in payments})
+    worth = paid_for(order.item["lines"], books.goods_rows(order), books.gone(order)) + books.shipping_back(order)
     for amount, premise in (
         (given, "goodwill was given"),
         (worth, "goods were given back"),
@@ -130,7 +127,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     return max(0, rest - worth), max(0, rest - worth + not_payable)
 
 
-def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
+def failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
     """Return the amount of the failed refunds of these payments that a person made at the provider. It is still due."""
     failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] in payment_ids]
@@ -342,7 +339,7 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         gone, is_shipping_back = +order.dropped, False
         is_less = any(item["why"] in ("GOODWILL", "EXTERNAL") for item in order.of_type("Refund")) or any(
-            one.lost for one in _payments_of(books, order)
+            one.lost for one in payments_of(books, order)
         )
         for item, asked in books.returns_of(order):
             if asked is None:

@@ -221,30 +221,44 @@ def invoices_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each sold order has one invoice, and that the numbers of each series start at 1 and have no gaps.
 
     An order is sold when it is fully paid. The invoice must match the order's total and payments. If a sold order is
-    cancelled, it keeps its invoice. An order that was never sold must have no invoice.
+    cancelled, it keeps its invoice. An order that was never sold must have no invoice. The credit notes must correct
+    the invoice of their order, and add up to the order's credited amount. They have a series of their own.
     """
     numbers = []
     for owned in ledger.orders.values():
-        invoices = owned.items_of_type("Invoice")
-        numbers += [invoice.invoice_id for invoice in invoices]
-        if owned.order is None:
-            continue
-        least, most = (1, 1) if owned.status in SOLD_STATUSES else (0, int(owned.status == "CANCELLED"))
-        if not least <= len(invoices) <= most:
-            yield f"order {owned.id} is {owned.status} and has invoices of {[i.total for i in invoices]}"
-        amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
-        for invoice in invoices:
-            ledger.count_premise()
-            paid = {one.payment_id: one.amount for one in invoice.payments}
-            if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
-                yield f"{invoice.invoice_id}: {invoice.total}, paid {paid}, but the order costs {owned.order.total}"
-            if any(amount > amounts.get(id, 0) for id, amount in paid.items()):
-                yield f"invoice {invoice.invoice_id} shows payments that its order does not have"
+        documents = owned.items_of_type("Invoice")
+        numbers += [document.invoice_id for document in documents]
+        if owned.order is not None:
+            ledger.count_premise(len(documents))
+            invoices = [document for document in documents if document.kind == "INVOICE"]
+            yield from _invoice_violations(owned, invoices)
+            yield from _credit_note_violations(owned, invoices, [one for one in documents if one not in invoices])
     last = {one["series"]["S"]: int(one["last"]["N"]) for one in world.table.of_type("InvoiceSeries")}
     for series in sorted({*last, *(number.rpartition("-")[0] for number in numbers)}):
         own = sorted(number for number in numbers if number.rpartition("-")[0] == series)
         if own != [f"{series}-{n:08}" for n in range(1, last.get(series, 0) + 1)]:
-            yield f"the last number of series {series} is {last.get(series, 0)}, but its invoices are {own}"
+            yield f"the last number of series {series} is {last.get(series, 0)}, but its documents are {own}"
+
+
+def _invoice_violations(owned: OrderAggregate, invoices: list[Any]) -> Iterator[str]:
+    least, most = (1, 1) if owned.status in SOLD_STATUSES else (0, int(owned.status == "CANCELLED"))
+    if not least <= len(invoices) <= most:
+        yield f"order {owned.id} is {owned.status} and has invoices of {[i.total for i in invoices]}"
+    amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
+    for invoice in invoices:
+        paid = {one.payment_id: one.amount for one in invoice.payments}
+        if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
+            yield f"{invoice.invoice_id}: {invoice.total}, paid {paid}, but the order costs {owned.order.total}"
+        if any(amount > amounts.get(id, 0) for id, amount in paid.items()):
+            yield f"invoice {invoice.invoice_id} shows payments that its order does not have"
+
+
+def _credit_note_violations(owned: OrderAggregate, invoices: list[Any], notes: list[Any]) -> Iterator[str]:
+    if {note.corrects for note in notes} - {invoice.invoice_id for invoice in invoices}:
+        yield f"order {owned.id} has credit notes of other invoices: {[note.corrects for note in notes]}"
+    credited = owned.order.credited if invoices else 0
+    if (found := sum(note.total for note in notes)) != credited:
+        yield f"order {owned.id} is {owned.status}: {credited} are credited, but its credit notes are {found}"
 
 
 def parcels_hold_what_was_ordered(world: Simulation, ledger: Ledger) -> Iterator[str]:

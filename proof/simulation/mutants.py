@@ -33,6 +33,7 @@ from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     cancellation,
+    credit_notes,
     customers,
     data_export,
     discounts,
@@ -341,6 +342,46 @@ MUTANTS = (
         "the last number of a series is written after the invoice, not in the same transaction",
         s.write_separately(t.INVOICE_SERIES),
         first_seed=4,
+    ),
+    # The next bugs concern credit notes.
+    Mutant(
+        "credits no goodwill",
+        "the goodwill of staff is refunded, but not credited",
+        edit_code(
+            refunds.refund_order, ("count_credit(order, replace(", "(lambda _, after, _n: after)(order, replace(")
+        ),
+        first_seed=3,
+        judge="oracle",
+    ),
+    Mutant(
+        "splits by rows",
+        "the value of returned goods is taken off all rows of the invoice",
+        edit_code(credit_notes._split_credit, ("min(values.get(id, 0), rest)", "0")),
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "forgets earlier credit notes",
+        "a credit note has what the earlier credit notes of the order have",
+        edit_code(credit_notes._issue, ("[one for one in documents if one is not invoice]", "[]")),
+        first_seed=2,
+    ),
+    Mutant(
+        "documents too much",
+        "staff have all money that left an order documented, with what was documented before",
+        edit_code(
+            credit_notes.document_withdrawal,
+            ("count_credit(order, changed, order.undocumented)", "replace(changed, credited=order.total)"),
+        ),
+        first_seed=3,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails the order's total",
+        "the mail about a credit note shows the total of the order",
+        edit_code(mail_texts.render_notification, ("money(credit_note.total)", "money(order.total)")),
+        first_seed=2,
+        judge="oracle",
     ),
     # The next bugs concern shipments.
     Mutant("ships apart", "a shipment is not written in its order's transaction", s.write_separately(t.SHIPMENT)),

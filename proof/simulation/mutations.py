@@ -347,12 +347,12 @@ def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
 _REDRIVE = redrive_record
 
 
-def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
+def replay_with_new_id(order: entities.Order, partition: Sequence[Any]) -> Iterator[Change]:
     """Yield the change that set the order's current status, but with a new id.
 
     Consumers detect repeated events by their id, so they handle this change a second time.
     """
-    return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
+    return (replace(change, id=new_delivery_id()) for change in _REACHED(order, partition))
 
 
 _REACHED = rebuild._change_to_current_status

@@ -829,6 +829,7 @@ class SimulatedTraffic:
         some return it. `record`: the stream record of the change.
         """
         image = record["dynamodb"].get("NewImage")
+        self._react_to_documents(record["eventName"], image or {})
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
             case "Refund", "FAILED":
                 self._retry_refund(image)
@@ -851,6 +852,53 @@ class SimulatedTraffic:
                 if order is not None and self.rng.happens(0.8, name):
                     number = 20 * int(image["version"]["N"])
                     self.clients.start("staff", partial(self._return_piecewise, name, order, number))
+
+    def _react_to_documents(self, event_name: str, image: Mapping[str, Any]) -> None:
+        """Send the requests about an invoice or a credit note, and about money that left an order without one."""
+        match image.get("type", {}).get("S"), event_name:
+            case "Invoice", "INSERT":
+                self._read_documents(image["order_id"]["S"], image["invoice_id"]["S"])
+            case "Order", _ if "GSI3PK" in image:  # the index of the orders with undocumented money
+                self._document_withdrawals(image["order_id"]["S"], image["version"]["N"])
+
+    def _document_withdrawals(self, order_id: str, version: str) -> None:
+        """Sometimes list the orders with undocumented money as staff, and have credit notes issued for most of them.
+
+        Another employee may do the same at the same time. `order_id`, `version`: the order whose change led to this
+        call. They make the names of the random draws unique.
+        """
+        drawn = ("undocumented", order_id, version)
+
+        def document(key: str) -> None:
+            said = self.clients.call(STAFF, "GET", "/credit-notes/missing?limit=5")
+            self._check_status(said, (200,), "listing undocumented money")
+            for listed in said.body["items"] if said is not None and said.status == 200 else ():
+                id = listed["order_id"]
+                if self.rng.happens(0.8, *drawn, id, "is decided"):
+                    said = self.clients.call(STAFF, "POST", f"/orders/{id}/credit-notes", None, f"{key}-{id}")
+                    self._check_status(said, (200, 201, 404, 409), "documenting a withdrawal")
+
+        if self.rng.happens(0.5, *drawn):
+            for hand in range(1 + self.rng.happens(0.3, *drawn, "two hands")):
+                after = 3 * HOUR * self.rng.random(*drawn, "when") ** 2 + 0.05 * self.rng.random(*drawn, hand)
+                self.clients.start("staff", partial(document, f"document-{order_id}-{version}-{hand}"), after)
+
+    def _read_documents(self, order_id: str, invoice_id: str) -> None:
+        """Sometimes read the documents of an order as its customer, and try it as another customer."""
+        order, drawn = self.known.orders.get(order_id), ("reads documents", invoice_id)
+        if order is None or not self.rng.happens(0.4, *drawn):
+            return
+
+        def read() -> None:
+            for customer in CUSTOMERS:
+                is_own = customer.sub == order["customer_id"]
+                if is_own or self.rng.happens(0.2, *drawn, customer.sub):
+                    for path in (f"/orders/{order_id}/invoices", f"/invoices/{invoice_id}"):
+                        said = self.clients.call(customer, "GET", path)
+                        # the index of invoices is eventually consistent
+                        self._check_status(said, (200, 404) if is_own else (404,), f"reading {path}")
+
+        self.clients.start("customer", read, HOUR * self.rng.random(*drawn, "when") ** 3)
 
     def _close_payment(self, order_id: str, payment_id: str) -> None:
         """Send the request of staff that closes a payment without money."""
@@ -961,7 +1009,7 @@ class SimulatedTraffic:
         for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
             paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
             own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
-            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments")]
+            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices")]
             for path in paths:
                 self.clients.call(customer, "GET", path)
 

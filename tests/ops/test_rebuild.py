@@ -10,9 +10,9 @@ import pytest
 from functions.handlers import copies_reader
 from functions.model import changes, events
 from functions.model.entities import Order
-from functions.model.patterns import ORDER_BY_ID
+from functions.model.patterns import INVOICES_OF_ORDER, ORDER_BY_ID
 from functions.runtime import clients
-from functions.shop import cancellation, erasure, returns
+from functions.shop import cancellation, erasure, refunds, returns
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair import rebuild
@@ -133,6 +133,26 @@ def test_a_state_whose_event_was_lost_is_published_with_the_id_that_the_publishe
     mine = [detail for detail in told if detail["data"].get("order_id") == order_id]
     assert events.build_event_detail(change) in mine
     assert "OrderPlaced" not in [detail["type"] for detail in mine], "the order has changed its status since"
+
+
+def test_a_credit_note_whose_event_was_lost_is_issued_after_a_republish(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=2)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    harness.new_records()  # these records are lost
+    republish_events(harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"))
+    harness.process_all()
+    documents = harness.shop.table.query_all(INVOICES_OF_ORDER, order_id=order_id)
+    totals = [one.total for one in documents if one.kind == "CREDIT_NOTE"]
+    assert totals == [100]
+    told: Details = []
+    republish_events(harness.shop, told.extend)
+    assert "OrderRefunded" not in [detail["type"] for detail in told], "nothing is due any more"
 
 
 def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHarness) -> None:

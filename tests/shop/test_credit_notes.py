@@ -248,6 +248,17 @@ def test_goods_that_come_back_after_a_lost_dispute_are_credited_although_no_mone
     assert undocumented(shop) == [(order.order_id, order.total - 3375)]
 
 
+def test_shipping_that_is_given_back_twice_after_a_lost_dispute_is_credited_once(
+    shop: ShopContext, order: Order
+) -> None:
+    report_dispute(shop, payment_of(shop, order.order_id), "lost")
+    for key in ("one", "two"):
+        return_pieces(shop, order, key, refund_shipping=True, mug=1)
+        notes = notes_of(shop, order)
+    assert [amounts(note) for note in notes] == [{"mug": (1, 1125), SHIPPING: (0, 490)}, {"mug": (1, 1125)}]
+    assert undocumented(shop) == [(order.order_id, order.total - 2 * 1125 - 490)]
+
+
 def test_a_return_during_a_dispute_is_credited_once_however_the_dispute_ends(shop: ShopContext) -> None:
     for key, outcome in (("key-1", "won"), ("key-2", "lost")):
         order = sold(shop, key, mug=2)
