@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.model.entities import Address
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -71,6 +73,8 @@ COMPANIES = (
     "Larch Works", "Maple Clinic", "Rowan Press",
 )  # fmt: skip
 TAX_RATES = ("AT standard 2000-01-01 2000", "DE standard 2007-01-01 1900", "* standard 2000-01-01 0")
+SELLER = Address(name="Elm Row GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+SELLER_TAX_IDS, SELLER_BANK = ("ATU12345675",), "AT61 1904 3002 3457 3201"
 DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (1_000, 0), "SPRING15": (1_500, 3_000), "THANKS5": (500, 0)}
 """The rate of each discount code in hundredths of a percent, and the minimum price of the goods in cents."""
 CATEGORIES: Mapping[str, Mapping[str, tuple[int, Sequence[str]]]] = {

@@ -21,8 +21,10 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
 from functions.model import metrics
 from functions.model.metrics import MetricDefinition
+from functions.model.patterns import TAX_TABLE
 from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MINUTES
 from functions.model.table import INDEX_PROJECTIONS
+from functions.shop.sellers import get_latest_seller
 from ops import targets
 from ops.commands.drift import DriftCheck
 from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
@@ -387,6 +389,21 @@ def check_payments(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
         yield CheckResult("payments", said)
 
 
+def check_taxes(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Report a shop without tax rates, whose orders have no taxes, and one without a seller on its invoices."""
+    rates = target.shop.table.get(TAX_TABLE)
+    missing = ["tax rates"] if rates is None or not rates.rates else []
+    missing += ["the seller"] if get_latest_seller(target.shop) is None else []
+    if missing:
+        said, action = (
+            f"never stored: {', '.join(missing)}",
+            "Follow docs/how-to/set-taxes.md. Without taxes, store the rate 0.",
+        )
+        yield CheckResult("taxes", said, action)
+    else:
+        yield CheckResult("taxes", "tax rates and the seller are stored")
+
+
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Report the indexes that were not read in the last 14 days.
 
@@ -425,6 +442,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
     check_sampled_items,
     check_drift,
     check_payments,
+    check_taxes,
     check_indexes,
 )
 

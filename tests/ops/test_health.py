@@ -12,6 +12,7 @@ import pytest
 from functions.adapters import object_store
 from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
+from functions.shop.sellers import replace_seller
 from local.laptop import shop_client
 from local.world.dynamodb_engine import REGION
 from local.world.harness import ShopHarness
@@ -21,6 +22,7 @@ from ops.commands.drift import DriftCheck
 from ops.commands.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
 from ops.scan import sweep
 from ops.targets import ConsumerLag, ShopTarget
+from proof.support.actors import HOME_ADDRESS, STAFF, set_tax_rate
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
 
@@ -95,6 +97,7 @@ CHECKS = {
     **dict.fromkeys(("items", "ttl", "ttl lag"), health.check_sampled_items),
     "drift": health.check_drift,
     "payments": health.check_payments,
+    "taxes": health.check_taxes,
     "indexes": health.check_indexes,
 }
 
@@ -106,6 +109,8 @@ def lines(where: ShopTarget, what: str) -> list[CheckResult]:
 
 def test_a_healthy_shop_is_reported_as_ok(where: ShopTarget) -> None:
     now = datetime.now(UTC)
+    set_tax_rate(where.shop, 2000)
+    replace_seller(where.shop, STAFF, HOME_ADDRESS, [])
     measured("IteratorAge", 900, "AWS/Lambda", now - timedelta(minutes=2), FunctionName=READER)
     index_is_read(where, now - timedelta(days=2))
     found = list(run_checks(where, AWS_CHECKS, now))
@@ -247,6 +252,17 @@ def test_secrets_that_nobody_stored_are_reported(where: ShopTarget) -> None:
     secrets.put_secret_value(SecretId="WebhookSecret", SecretString="{}")
     (line,) = lines(shop, "payments")
     assert (line.status, line.action) == ("the provider's secrets are stored", "")
+
+
+def test_a_shop_without_tax_rates_or_seller_is_reported(where: ShopTarget) -> None:
+    (line,) = lines(where, "taxes")
+    assert (line.status, bool(line.action)) == ("never stored: tax rates, the seller", True)
+    set_tax_rate(where.shop, 0)
+    (line,) = lines(where, "taxes")
+    assert (line.status, bool(line.action)) == ("never stored: the seller", True)
+    replace_seller(where.shop, STAFF, HOME_ADDRESS, ["ATU12345675"])
+    (line,) = lines(where, "taxes")
+    assert (line.status, line.action) == ("tax rates and the seller are stored", "")
 
 
 def test_drift_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
