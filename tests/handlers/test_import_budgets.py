@@ -46,7 +46,7 @@ EVERYWHERE = """
     model.entities.companies
     model.entities.accounts model.entities.customers model.entities.discounts model.entities.imports
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
-    model.entities.orders model.entities.payments model.entities.products model.entities.sharding
+    model.entities.orders model.entities.payments model.entities.products model.entities.sellers model.entities.sharding
     model.entities.shipments model.entities.sweeps model.entities.taxes model.entities.totals model.errors
     model.events model.lambdas model.metrics model.money model.retention model.states model.table model.timelines
     runtime runtime.clients runtime.environment
@@ -64,8 +64,7 @@ MODULES = {
     "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation
         shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
-        shop.refunds shop.shipments
-        shop.stock""",
+        shop.refunds shop.sellers shop.shipments shop.stock""",
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
         mails.order_notifications model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets

@@ -124,7 +124,7 @@ def test_a_projection_replaces_that_of_the_pattern(table: Table, run: Run) -> No
 def test_dynamodb_takes_a_filter_and_a_projection_for_every_pattern(
     pattern: Get[Any] | Query[Any], table: Table, run: Run
 ) -> None:
-    values = {"part": "1", "path": "/x/", "parent": "/x/", "offered_in": "/x/"}
+    values = {"part": "1", "version": "1", "path": "/x/", "parent": "/x/", "offered_in": "/x/"}
     known = [f"{name}={values.get(name, 'x')}" for name in pattern.required_fields]
     field = next(iter(pattern_fields(pattern)))
     options = ["--project", f"{field},type"]

@@ -52,7 +52,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(
     clock.sleep(60)
     wire.clear()
     fulfilment = fulfil_order(shop, order.order_id)
-    assert wire.operations == ["Query", "GetItem", "TransactWriteItems"]
+    assert wire.operations == ["Query", "Query", "GetItem", "TransactWriteItems"]
     assert fulfilment is not None
     shipment = fulfilment.shipment
     assert shipment == parcel_of(shop, order.order_id)
