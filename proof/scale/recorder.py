@@ -289,9 +289,7 @@ def _read_uses(operation: str, body: Item, parsed: Item) -> list[KeyUse]:
         return [_key_use("table", body["Key"], "Read", read_units(size, consistent=consistent))]
     where = body.get("IndexName", "table")
     size = sum(map(item_bytes, parsed["Items"]))
-    values = [value["S"] for value in body["ExpressionAttributeValues"].values() if "S" in value]
-    partition = next(value for value in values if "#" in value)
-    _, template = _describe_key(where, partition)
+    _, template = _describe_key(where, body["ExpressionAttributeValues"][":pk"]["S"])
     return [KeyUse(where, "", template, "Read", read_units(size, consistent=consistent))]
 
 
