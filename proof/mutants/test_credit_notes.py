@@ -143,16 +143,13 @@ def test_the_taxes_of_all_pieces_are_the_tax_of_the_invoice(harness: ShopHarness
 def test_an_order_is_not_archived_before_its_credit_note(harness: ShopHarness) -> None:
     (order_id,) = deliver_orders(harness, 1)
     refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100, "credit")
-    harness.process_all()
-    refunds.refund_order(harness.shop, STAFF, "again", order_id, 200, "credit")
-    harness.process_all(readers=("copies_reader",))  # the fulfilment Lambda has an outage of a year
-    late = harness.all_records
+    harness.process_all(is_delivered=lambda function, _: function != "fulfilment")  # its queue has an outage of a year
     harness.advance_days(400)
     harness.process_all()
     assert text(stored_order(harness, order_id), "type") == "Order"
-    READERS["event_publisher"].handler({"Records": late}, None)
+    READERS["event_publisher"].handler({"Records": harness.all_records}, None)
     harness.process_all()
-    assert totals(harness) == [100, 200]
+    assert totals(harness) == [100]
     harness.advance_days(8)
     harness.process_all()
     assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
