@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from functions.dynamodb.codec import Image
 from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Invoice, Order, TaxLine
 from functions.model.errors import TooMuch
@@ -56,6 +57,15 @@ def _issue(shop: ShopContext, order_id: str) -> str | None:
     return number
 
 
+def lacks_credit_note(order: Order, partition: Sequence[Image]) -> bool:
+    """Return whether a credit note of an invoiced order is due.
+
+    `partition`: all items of the order's partition, as DynamoDB JSON.
+    """
+    documents = [INVOICE.decode(image) for image in partition if image["type"]["S"] == INVOICE.type]
+    return bool(documents) and order.credited > sum(one.total for one in documents if one.kind == "CREDIT_NOTE")
+
+
 def build_credit_note(
     shop: ShopContext, number: str, order: Order, invoice: Invoice, earlier: Sequence[Invoice]
 ) -> Invoice | None:
@@ -83,7 +93,6 @@ def build_credit_note(
     return replace(
         invoice,
         invoice_id=number,
-        kind="CREDIT_NOTE",
         corrects=invoice.invoice_id,
         issued_at=now,
         created_at=now,

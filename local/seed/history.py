@@ -26,9 +26,9 @@ from functions.shop.placing import RequestedLine, place_order
 from functions.shop.products import create_product, get_product, receive_stock, update_product, write_off_stock
 from functions.shop.returns import ReturnedGoods, return_goods
 from functions.shop.reviews import write_review
+from functions.shop.sellers import replace_seller
 from functions.shop.shipments import deliver_shipment, dispatch_shipment
 from functions.shop.shop import Caller
-from functions.shop.sellers import replace_seller
 from functions.shop.taxes import replace_tax_table
 from local.seed import distributions as d
 from local.seed.distributions import Distribution

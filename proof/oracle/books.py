@@ -72,7 +72,7 @@ class OrderRecord:
 
     @property
     def invoices(self) -> list[Item]:
-        return [item for item in self.of_type("Invoice") if item["kind"] != "CREDIT_NOTE"]
+        return [item for item in self.of_type("Invoice") if "corrects" not in item]
 
     @property
     def customer(self) -> str:
@@ -296,7 +296,7 @@ class Books:
     def _credit_notes(self) -> Mapping[str, list[tuple[float, Item]]]:
         found: dict[str, list[tuple[float, Item]]] = defaultdict(list)
         for (at, item), *_ in sorted(self.versions_of("Invoice"), key=lambda versions: versions[0][0]):
-            if item["kind"] == "CREDIT_NOTE":
+            if "corrects" in item:
                 found[item["order_id"]].append((at, item))
         return found
 

@@ -60,7 +60,7 @@ def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:
     numbers: dict[str, list[str]] = defaultdict(list)
     for item in books.of_type("Invoice"):
         series, _, _ = item["invoice_id"].rpartition("-")
-        year, is_note = item["issued_at"][:4], item["kind"] == "CREDIT_NOTE"
+        year, is_note = item["issued_at"][:4], "corrects" in item
         if not re.fullmatch(f"CN-{year}" if is_note else f"{year}(-[B-Z])?", series):
             yield f"invoice {item['invoice_id']} was issued at {item['issued_at']}"
         numbers[series].append(item["invoice_id"])

@@ -79,7 +79,7 @@ BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "KeptPaymentEventChanged": ({"status": "LOST"}, {"status": "LOST"}),
     "StartedPaymentOutdated": ({"status": "OUTDATED"}, {"status": "OPEN"}),
     "PriceDropped": ({"price": 1249}, {"price": 1251}),
-    "CreditNoteIssued": ({"kind": "CREDIT_NOTE"}, {"kind": "INVOICE"}),
+    "CreditNoteIssued": ({"corrects": "2026-00000001"}, {"corrects": None}),
 }
 CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.before if kind.transition else ("",))]
 

@@ -106,7 +106,6 @@ def test_a_return_is_credited_with_its_share_of_the_discount_and_of_the_taxes(
         replace(
             invoice,
             invoice_id="CN-2026-00000001",
-            kind="CREDIT_NOTE",
             corrects="2026-00000001",
             issued_at=moment(1),
             created_at=moment(1),

@@ -72,9 +72,12 @@ class Invoice:
     reverse_charge: bool = False
     seller: int | None = None
     paid_on: str | None = None
-    kind: InvoiceKind = "INVOICE"
     corrects: str | None = None
     version: int = 1
+
+    @property
+    def kind(self) -> InvoiceKind:
+        return "CREDIT_NOTE" if self.corrects else "INVOICE"
 
     @property
     def payment_day(self) -> str:
