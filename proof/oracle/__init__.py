@@ -46,7 +46,7 @@ RULES: tuple[Rule, ...] = (
     invoices.invoices_show_what_was_sold,
     invoices.invoice_numbers_have_no_gaps,
     credit_notes.credit_notes_correct_the_invoice_of_their_order,
-    credit_notes.credit_notes_are_what_was_given_back,
+    credit_notes.credit_notes_are_what_was_refunded,
     credit_notes.credit_notes_leave_the_money_that_was_kept,
     credit_notes.credit_notes_fit_the_rows_of_their_invoice,
     credit_notes.credit_notes_have_the_taxes_of_their_rows,

@@ -36,7 +36,7 @@ def credit_notes_correct_the_invoice_of_their_order(books: Books) -> Iterator[st
                 yield f"credit note {note['invoice_id']} has payments, a discount or an early date: {note}"
 
 
-def credit_notes_are_what_was_given_back(books: Books) -> Iterator[str]:
+def credit_notes_are_what_was_refunded(books: Books) -> Iterator[str]:
     """Check that the credit notes of an order add up to what the shop gave back of its invoice.
 
     This is the goodwill of staff, the value of returned and dropped goods, refunded shipping, and the money that left
@@ -47,7 +47,7 @@ def credit_notes_are_what_was_given_back(books: Books) -> Iterator[str]:
         if not order.invoices:
             yield from (f"order {order.id} has credit notes, but no invoice" for _ in books.credit_notes_of(order)[:1])
             continue
-        parts, (least_documented, most_documented) = _given_back(books, order), _documented(books, order)
+        parts, (least_documented, most_documented) = _refunded_value(books, order), _documented(books, order)
         for name, amount in {**parts, "documented by staff": most_documented}.items():
             books.count_premise(f"an amount was credited: {name}", bool(amount))
         total, given = order.item["total"], sum(parts.values())
@@ -62,7 +62,7 @@ def credit_notes_are_what_was_given_back(books: Books) -> Iterator[str]:
             )
 
 
-def _given_back(books: Books, order: OrderRecord) -> dict[str, int]:
+def _refunded_value(books: Books, order: OrderRecord) -> dict[str, int]:
     """Return the amounts by which the shop itself reduced the invoice of an order, by their reasons."""
     if order.status == "CANCELLED":
         return {"a cancelled order": order.item["total"]}
@@ -136,7 +136,7 @@ def credit_notes_fit_the_rows_of_their_invoice(books: Books) -> Iterator[str]:
         gone = order.ordered if order.status == "CANCELLED" else books.gone(order)
         if not +pieces <= gone or min(pieces.values(), default=0) < 0:
             yield f"order {order.id}: {gone} came back, but its credit notes show {pieces}"
-        given = _given_back(books, order)
+        given = _refunded_value(books, order)
         if order.status == "CANCELLED" or given["goodwill"] or _documented(books, order)[1]:
             continue
         lines = order.item["lines"]
