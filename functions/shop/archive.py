@@ -11,8 +11,8 @@ archiving.
      is then retried. The copies of an archived order can never be derived again.
    - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
      is raised too. The amounts of an archived order can never be added to these totals.
-   - If a refund, also a failed refund, or a dispute may still move money of the order, a new expiry marker postpones
-     the archiving.
+   - If a refund, also a failed refund, or a dispute may still move money of the order, or if a credit note is still to
+     be issued, a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
 Then replace the order with the stub.
@@ -59,6 +59,7 @@ from functions.model.table import (
 )
 from functions.model.timelines import merge_timeline
 from functions.shop.cancellation import put_expiry_marker
+from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.shop import ShopContext, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, KEPT_EVENT.type}
@@ -69,7 +70,8 @@ stays: it is a dispute or refund that waits until its payment is in the table.
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
 RECHECK_DAYS = 7
-"""For how many days the archiving is postponed while a refund is in progress, a dispute is open, or staff must act."""
+"""For how many days the archiving is postponed while a refund is in progress, a dispute is open, a credit note is due,
+or staff must act."""
 REFUND_FAILURE_WINDOW_DAYS = 31
 """For how many days after its success a card refund may still fail.
 
@@ -109,7 +111,8 @@ def start_archiving(shop: ShopContext, order_id: str, expired_at: Instant) -> Or
     these cases:
     - the order is archived already or does not exist;
     - the order has an expiry marker, an item whose deletion at its TTL will start the archiving again;
-    - a refund or a dispute may still move money of the order. Then this call writes a new expiry marker.
+    - a refund or a dispute may still move money of the order, or a credit note is due. Then this call writes a new
+      expiry marker.
 
     Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's copies are behind, or if the
     sales totals (best sellers, sales per minute) do not include the order or one of its returns yet. Also raises
@@ -131,7 +134,7 @@ def start_archiving(shop: ShopContext, order_id: str, expired_at: Instant) -> Or
         if missing := _missing_derivations(shop, order, images, expired_at):
             raise NotReadyToArchive(", ".join(missing))
         at = max(shop.now(), datetime.fromisoformat(expired_at))
-        if days := _days_until_money_settles(images, at):
+        if days := RECHECK_DAYS if lacks_credit_note(order, images) else _days_until_money_settles(images, at):
             with suppress(WriteConflict):  # an expiry marker of this or a later version of the order exists: keep it
                 shop.table.write(put_expiry_marker(shop, order, days, at))
             return None

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from functions.dynamodb.codec import Image
 from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Invoice, Order, TaxLine
 from functions.model.errors import TooMuch
@@ -54,6 +55,15 @@ def _issue(shop: ShopContext, order_id: str) -> str | None:
         return None
     shop.table.write(taken, put_if_absent(INVOICE, note))
     return number
+
+
+def lacks_credit_note(order: Order, partition: Sequence[Image]) -> bool:
+    """Return whether a credit note of an invoiced order is due.
+
+    `partition`: all items of the order's partition, as DynamoDB JSON.
+    """
+    documents = [INVOICE.decode(image) for image in partition if image["type"]["S"] == INVOICE.type]
+    return bool(documents) and order.credited > sum(one.total for one in documents if one.kind == "CREDIT_NOTE")
 
 
 def build_credit_note(

@@ -28,7 +28,8 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.model.table import EXPIRY_MARKER, INVOICE, ROWS_BY_TYPE
+from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
+from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.shop import ShopContext, retry_on_conflict
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
 from ops.repair.order_history import list_changes, list_status_changes
@@ -206,9 +207,7 @@ def _credit_change(order: Order, partition: Sequence[Image]) -> Iterator[Change]
 
     `partition`: all items of the order's partition.
     """
-    documents = [INVOICE.decode(image) for image in partition if image["type"]["S"] == INVOICE.type]
-    documented = sum(one.total for one in documents if one.kind == "CREDIT_NOTE")
-    if documents and order.credited > documented and order.status != "ARCHIVING":
+    if order.status != "ARCHIVING" and lacks_credit_note(order, partition):
         yield from [one for one in list_changes(order, partition) if one.name in FULFILMENT_EVENTS][-1:]
 
 

@@ -599,6 +599,11 @@ CHECKED_MUTANTS = (
         ),
         test_credit_notes.test_the_taxes_of_all_pieces_are_the_tax_of_the_invoice,
     ),
+    CheckedMutant(
+        "an order is archived before its credit note",
+        edit_code(archive.start_archiving, ("RECHECK_DAYS if lacks_credit_note(order, images) else ", "")),
+        test_credit_notes.test_an_order_is_not_archived_before_its_credit_note,
+    ),
     # The next faults concern what an invoice shows.
     CheckedMutant(
         "an invoice shows the name in the address",

@@ -5,8 +5,8 @@ from functools import partial
 
 from functions.model.entities import TaxRate
 from functions.shop import cancellation, credit_notes, refunds, returns, taxes
-from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
-from proof.mutants.items import Image, number, stored_items, text
+from local.world.harness import ANN, READERS, STAFF, WAREHOUSE, ShopHarness
+from proof.mutants.items import Image, number, stored_items, stored_order, text
 from proof.support.actors import report_dispute
 from proof.support.client_faults import run_before_call
 
@@ -138,3 +138,18 @@ def test_the_taxes_of_all_pieces_are_the_tax_of_the_invoice(harness: ShopHarness
     (invoice,) = [one for one in stored_items(harness, "Invoice") if one not in notes]
     assert taxes_of(*notes) == taxes_of(invoice) == 625
     assert [taxes_of(note) for note in notes] == [208, 209, 208]
+
+
+def test_an_order_is_not_archived_before_its_credit_note(harness: ShopHarness) -> None:
+    (order_id,) = deliver_orders(harness, 1)
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100, "credit")
+    harness.process_all(is_delivered=lambda function, _: function != "fulfilment")  # its queue has an outage of a year
+    harness.advance_days(400)
+    harness.process_all()
+    assert text(stored_order(harness, order_id), "type") == "Order"
+    READERS["event_publisher"].handler({"Records": harness.all_records}, None)
+    harness.process_all()
+    assert totals(harness) == [100]
+    harness.advance_days(8)
+    harness.process_all()
+    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"

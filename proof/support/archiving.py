@@ -82,12 +82,14 @@ def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]
 def assert_archived(harness: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
     """Assert that the archive has all items of an order in one S3 object.
 
-    Also assert that the table has only two items left: the invoice, and the ArchivedOrder item, which replaces the
-    order. `before`: the items of the order before the archiving.
+    Also assert that the table has only these items left: the invoice, its credit notes, and the ArchivedOrder item,
+    which replaces the order. `before`: the items of the order before the archiving.
     """
     ((name, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)
     stub = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
     assert (stub.object_key, stub.sha256, stub.status) == (name, hashlib.sha256(body).hexdigest(), status)
-    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+    documents = [image for image in before if image["type"]["S"] == "Invoice"]
+    *kept, archived = order_partition(harness, order_id)
+    assert (kept, archived["type"]["S"]) == (documents, "ArchivedOrder")

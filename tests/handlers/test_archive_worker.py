@@ -15,7 +15,17 @@ from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
-from functions.shop import cancellation, discounts, orders, payments, placing, refund_processing, refunds, returns
+from functions.shop import (
+    cancellation,
+    credit_notes,
+    discounts,
+    orders,
+    payments,
+    placing,
+    refund_processing,
+    refunds,
+    returns,
+)
 from functions.shop.shop import ShopContext
 from local.world.expiry import expire_until, kept_items
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
@@ -191,9 +201,13 @@ def test_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(harnes
 
 # returns and refunds --------------------------------------------------------------------------------------------------
 def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **quantities: int) -> str:
-    """Record that these pieces came back. Return the id of the refund, which is not processed yet."""
+    """Record that these pieces came back, and issue the credit note. Return the id of the refund.
+
+    The refund is not processed yet.
+    """
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     done = returns.return_goods(harness.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines, to=to)
+    credit_notes.issue_credit_note(harness.shop, order_id)
     harness.process_all(("copies_reader",))
     return str(done.result["refund_ids"][0])
 
