@@ -126,6 +126,10 @@ def requests_for_what_is_anothers(world: Simulation, ledger: Ledger) -> int:
     return sum(one.caller in SNOOPERS and one.status is not None for one in world.clients.exchanges)
 
 
+def withdrawals_documented_by_staff(world: Simulation, ledger: Ledger) -> int:
+    return sum(one.path.endswith("/credit-notes") and one.status == 201 for one in world.clients.exchanges)
+
+
 SITUATIONS: dict[str, Situation] = {
     **{f"paid orders in {currency}": _paid_orders_in(currency) for currency in CURRENCIES},
     **{
@@ -147,6 +151,7 @@ SITUATIONS: dict[str, Situation] = {
             writes_refused_by_the_limit_of_a_customer,
             erased_members_of_a_company,
             requests_for_what_is_anothers,
+            withdrawals_documented_by_staff,
         )
     },
 }
