@@ -82,8 +82,8 @@ MODULES = {
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
-        shop.accounts shop.archive shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders
-        shop.refunds shop.stock""",
+        shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
+        shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
         shop.stock shop.stock_parts""",
