@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from functions.model.entities import Order, TaxRate
+from functions.model.patterns import INVOICES_OF_ORDER
+from functions.shop.credit_notes import issue_credit_note
 from functions.shop.invoices import get_invoice_of_order
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
@@ -24,7 +26,8 @@ class Example:
     """An order and its invoice.
 
     `rates`: by class. `basket`: price, quantity and class by product. `rows`: the rate, net, tax and gross of each row.
-    `back`: the returned pieces; `refund`: their money. Rates and `discount` are in hundredths of a percent.
+    `back`: the returned pieces; `refund`: their money; `credit`: the net amount and the tax of their credit note by
+    rate. Rates and `discount` are in hundredths of a percent.
     """
 
     to: str
@@ -35,6 +38,7 @@ class Example:
     rows: Mapping[str, tuple[int, int, int, int]]
     back: Mapping[str, int]
     refund: int
+    credit: Mapping[int, tuple[int, int]]
     currency: str = "EUR"
     net_prices: bool = False
     tax_id: str | None = None
@@ -56,6 +60,10 @@ EXAMPLES = {
         },
         back={"book": 1, "cup": 1},
         refund=13_94 + 9_25,  # 27.89 / 2 = 13.945 and 27.76 / 3 = 9.253
+        credit={
+            1000: (12_67, 1_27),
+            2000: (7_71, 1_54),
+        },  # 13.94 * 2.54 / 27.89 = 1.270, 9.25 * 4.63 / 27.76 = 1.543
     ),
     # 19 % and 7 % (books): https://www.gesetze-im-internet.de/ustg_1980/__12.html
     # goods 44.97, less 3.33 % = 1.49 (1.4975): book 0.66 (1.49 * 19.99 / 44.97 = 0.6623), cup 0.83
@@ -72,6 +80,7 @@ EXAMPLES = {
         },
         back={"cup": 1},
         refund=12_07,  # 24.15 / 2 = 12.075
+        credit={1900: (10_14, 1_93)},  # 12.07 * 3.86 / 24.15 = 1.9292
     ),
     # An Austrian seller lists DE, and not AT. The customer owes the tax: Directive 2006/112/EC, articles 196 and
     # 226(11a), https://eur-lex.europa.eu/eli/dir/2006/112/oj (for goods, article 138 exempts the seller)
@@ -84,6 +93,7 @@ EXAMPLES = {
         rows={"cup": (0, 36_23, 0, 36_23), "shipping": (0, 5_90, 0, 5_90)},  # 37.47 less 1.24 (1.2478)
         back={"cup": 2},
         refund=24_15,  # 36.23 * 2 / 3 = 24.153
+        credit={0: (24_15, 0)},
         net_prices=True,
         tax_id="DE136695976",
     ),
@@ -103,6 +113,7 @@ EXAMPLES = {
         },
         back={"book": 1},
         refund=6_79,  # 13.59 / 2 = 6.795
+        credit={0: (6_79, 0)},
         currency="GBP",
     ),
     # 7.25 % outside of special districts: https://cdtfa.ca.gov/formspubs/pub105/basic-rules.htm
@@ -121,6 +132,7 @@ EXAMPLES = {
         },
         back={"cup": 2},
         refund=19_29,  # 28.94 * 2 / 3 = 19.293
+        credit={725: (17_98, 1_31)},  # 19.29 * 1.96 / 28.94 = 1.3064
         currency="USD",
         net_prices=True,
     ),
@@ -139,6 +151,10 @@ EXAMPLES = {
         },
         back={"book": 2, "cup": 3},
         refund=18_40 + 11_80,  # 46.00 * 2 / 5, and 27.55 * 3 / 7 = 11.807
+        credit={
+            1000: (16_73, 1_67),
+            2000: (9_83, 1_97),
+        },  # 18.40 * 4.18 / 46.00 = 1.672, 11.80 * 4.59 / 27.55 = 1.966
         net_prices=True,
     ),
     # 10 %, and 8 % for food: https://www.nta.go.jp/taxes/shiraberu/taxanswer/shohi/6303.htm
@@ -157,6 +173,7 @@ EXAMPLES = {
         },
         back={"tea": 1},
         refund=615,  # 1231 / 2 = 615.5
+        credit={800: (570, 45)},  # 615 * 91 / 1231 = 45.46
         currency="JPY",
     ),
 }
@@ -195,6 +212,14 @@ def test_an_invoice_and_a_return_are_as_a_bookkeeper_computes_them(shop: ShopCon
 
     assert return_pieces(shop, order, **example.back).result["amount"] == example.refund
     assert invoice.total - refunded_total(shop, order.order_id) == get_order(shop, order.order_id).kept
+    issue_credit_note(shop, order.order_id)
+    *_, note = shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)
+    assert {one.rate: (one.net, one.tax) for one in note.taxes} == example.credit
     rest = {id: many - example.back.get(id, 0) for id, (_, many, _) in example.basket.items()}
     return_pieces(shop, order, "rest", **{id: many for id, many in rest.items() if many}, refund_shipping=True)
     assert refunded_total(shop, order.order_id) == invoice.total, "all returns together give everything back"
+    issue_credit_note(shop, order.order_id)
+    _, *notes = shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)
+    parts = [(one.rate, one.net, one.tax) for note in notes for one in note.taxes]
+    for rate, (net, tax) in sums.items():
+        assert (sum(n for r, n, _ in parts if r == rate), sum(t for r, _, t in parts if r == rate)) == (net, tax)
