@@ -124,7 +124,9 @@ def render_notification(
     )
     opening = words.opening.format(amount=amount)
     context = {
-        "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,
+        "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}"
+        if order.owed and not credit_note
+        else opening,
         "explanation": _explain(explained) if explained else [],
         "link": link,
         "name": customer.name,

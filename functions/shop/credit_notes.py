@@ -28,7 +28,8 @@ from functions.shop.order_money import count_credit
 from functions.shop.orders import get_unarchived_order, save_order
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
-SERIES_PREFIX = "CN-"
+SERIES = "CN"
+"""The series of the numbers. It goes on from year to year, so that all workers change one item, also at New Year."""
 
 
 # issue ----------------------------------------------------------------------------------------------------------------
@@ -42,7 +43,7 @@ def issue_credit_note(shop: ShopContext, order_id: str) -> str | None:
 
 def _issue(shop: ShopContext, order_id: str) -> str | None:
     # The series is read before the order: if another credit note is issued meanwhile, the write conflicts.
-    (number,), taken = take_numbers(shop, 1, prefix=SERIES_PREFIX)
+    (number,), taken = take_numbers(shop, 1, series=SERIES)
     items = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id))
     order = next((item for item in items if isinstance(item, Order)), None)
     documents = [item for item in items if isinstance(item, Invoice)]
@@ -94,6 +95,7 @@ def build_credit_note(
         invoice,
         invoice_id=number,
         corrects=invoice.invoice_id,
+        paid_on=invoice.payment_day,
         issued_at=now,
         created_at=now,
         total=amount,

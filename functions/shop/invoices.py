@@ -45,18 +45,16 @@ def _find_day_of_payment(order: Order, counted: Sequence[Payment]) -> str:
 
 
 def take_numbers(
-    shop: ShopContext, count: int, lane: int = 0, prefix: str = ""
+    shop: ShopContext, count: int, lane: int = 0, series: str | None = None
 ) -> tuple[list[str], Write[InvoiceSeries]]:
-    """Return the next invoice numbers of a series of this year, and the conditional write that takes them.
+    """Return the next invoice numbers of a series, and the conditional write that takes them.
 
-    Each lane has a series of its own: "2026" for lane 0, "2026-B" for lane 1, and so on until "2026-Z" for lane 25.
-    `prefix`: what comes before the year, for documents of another kind. The
-    numbers have no gaps if the invoices with these numbers are stored in the same transaction as this write. The write
-    raises WriteConflict if another transaction takes numbers of the series.
+    `series`: by default, the series of this year. Each lane has its own: "2026" for lane 0, "2026-B" for lane 1, and so
+    on until "2026-Z" for lane 25. The numbers have no gaps if the invoices with these numbers are stored in the same
+    transaction as this write. The write raises WriteConflict if another transaction takes numbers of the series.
     """
     now = shop.now_instant()
-    year = prefix + now[:4]
-    series = f"{year}-{chr(ord('A') + lane)}" if lane else year
+    series = series or (f"{now[:4]}-{chr(ord('A') + lane)}" if lane else now[:4])
     stored = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
     before = stored.last if stored else 0
     numbers = [f"{series}-{number:08}" for number in range(before + 1, before + count + 1)]

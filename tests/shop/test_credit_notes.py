@@ -2,11 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from functions.dynamodb.keys import Row
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Invoice, Line, Order, TaxLine, TaxRate
 from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
@@ -98,16 +101,17 @@ def test_a_return_is_credited_with_its_share_of_the_discount_and_of_the_taxes(
     clock.sleep(60)
     back = return_pieces(shop, order, mug=1, book=1).result["amount"]
     wire.clear()
-    assert issue_credit_note(shop, order.order_id) == "CN-2026-00000001"
+    assert issue_credit_note(shop, order.order_id) == "CN-00000001"
     assert wire.operations == ["GetItem", "Query", "TransactWriteItems"]
     assert dict(wire.units_of) == {"GetItem": 1, "Query": 1, "TransactWriteItems": 6}
     invoice = get_invoice_of_order(shop, ANN, order.order_id)
     assert notes_of(shop, order) == [
         replace(
             invoice,
-            invoice_id="CN-2026-00000001",
+            invoice_id="CN-00000001",
             corrects="2026-00000001",
             issued_at=moment(1),
+            paid_on="2026-11-21",
             created_at=moment(1),
             total=back,
             # book: 19.98 less 1.99, and half of it; mugs: 37.50 less 3.75, and a third of it
@@ -133,7 +137,7 @@ def test_each_return_has_its_credit_note_and_together_they_are_the_invoice(shop:
     return_pieces(shop, order, "three", mug=1, book=2)
     *_, last = notes = notes_of(shop, order)
     assert amounts(last) == {"mug": (1, 1125), "book": (2, 1799)}
-    assert [note.invoice_id for note in notes] == ["CN-2026-00000001", "CN-2026-00000002"]
+    assert [note.invoice_id for note in notes] == ["CN-00000001", "CN-00000002"]
     invoice = get_invoice_of_order(shop, ANN, order.order_id)
     assert sums(notes) == sums([invoice])
     assert sum(note.total for note in notes) == invoice.total == refunded(shop, order)
@@ -213,10 +217,28 @@ def interrupted(shop: ShopContext, order_id: str) -> None:
 def test_two_workers_issue_one_credit_note(shop: ShopContext, order: Order) -> None:
     return_pieces(shop, order, mug=1)
     issue = lambda: issue_credit_note(shop, order.order_id)  # noqa: E731
-    assert set(run_concurrently(issue, issue)) == {"CN-2026-00000001", None}
+    assert set(run_concurrently(issue, issue)) == {"CN-00000001", None}
     other = sold(shop, "key-2", mug=1)
     return_pieces(shop, other, "back of another", mug=1)
-    assert [note.invoice_id for note in notes_of(shop, other)] == ["CN-2026-00000002"]
+    assert [note.invoice_id for note in notes_of(shop, other)] == ["CN-00000002"]
+
+
+def test_two_workers_issue_one_credit_note_at_the_turn_of_a_year(
+    shop: ShopContext, order: Order, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    return_pieces(shop, order, mug=1)
+    clock.now = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
+    issued = []
+
+    def overtaken(row: Row[Invoice], note: Invoice) -> Write[Invoice]:
+        monkeypatch.undo()
+        clock.sleep(2)
+        issued.append(issue_credit_note(shop, order.order_id))
+        return put_if_absent(row, note)
+
+    monkeypatch.setattr(credit_notes, "put_if_absent", overtaken)
+    assert (issue_credit_note(shop, order.order_id), issued) == (None, ["CN-00000001"])
+    assert len(notes_of(shop, order)) == 1
 
 
 # money that left outside the shop -------------------------------------------------------------------------------------

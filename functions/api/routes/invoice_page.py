@@ -30,7 +30,7 @@ def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) 
 
     `seller`: the version of the Seller that the invoice has; without one, the page shows only `shop_name`.
     """
-    taxes = invoice.taxes if any(tax.rate for tax in invoice.taxes) else ()
+    taxes = invoice.taxes if invoice.tax_rate or any(tax.rate for tax in invoice.taxes) else ()
     return (
         _load_templates()
         .get_template("invoice.html")

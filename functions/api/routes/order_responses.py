@@ -99,8 +99,8 @@ class OrderAnswer(ResponseModel):
     is refunded or being refunded, or that a bank took back. `owed`: an amount that will be refunded if the shop wins a
     dispute with the customer's bank. `over_refunded`: how much more than `paid` left the shop, for example because a
     return was credited and then refunded at the payment provider. `credited`: the amount of the credit notes that
-    correct the invoice. `customer_name`: the customer's current name while the order is open. A closed order keeps the
-    name that it had. The name is null after the customer's data was erased.
+    correct the invoice, if there is one. `customer_name`: the customer's current name while the order is open. A closed
+    order keeps the name that it had. The name is null after the customer's data was erased.
     """
 
     order_id: str

@@ -89,7 +89,7 @@ class Invoice:
 class InvoiceSeries:
     """A series of invoice numbers without gaps. `last`: the last number issued.
 
-    `series`: the year, or the year and the letter of a lane: "2026", "2026-B". Credit notes have their own: "CN-2026".
+    `series`: the year, or the year and the letter of a lane: "2026", "2026-B". Credit notes have "CN".
     """
 
     series: str
