@@ -528,10 +528,10 @@ CHECKED_MUTANTS = (
         "the number of a credit note is read after its order",
         edit_code(
             credit_notes._issue,
-            ("    (number,), taken = take_numbers(shop, 1, prefix=SERIES_PREFIX)\n", ""),
+            ("    (number,), taken = take_numbers(shop, 1, series=SERIES)\n", ""),
             (
                 "    order = next(",
-                "    (number,), taken = take_numbers(shop, 1, prefix=SERIES_PREFIX)\n    order = next(",
+                "    (number,), taken = take_numbers(shop, 1, series=SERIES)\n    order = next(",
             ),
         ),
         test_credit_notes.test_a_worker_whose_order_got_its_credit_note_meanwhile_issues_no_other,
