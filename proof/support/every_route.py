@@ -213,11 +213,11 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     shipment, invoice_id = fulfilment.shipment, fulfilment.invoice_id
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
+    report_external_refund(api.shop, "pi_1", 1)
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
     assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
-    report_external_refund(api.shop, "pi_1", 1)
     return {
         "code": "SPRING",
         "account_id": issue_credit_to_ann(api),
