@@ -93,7 +93,7 @@ def addresses(shop: ShopTarget) -> set[str]:
 
 
 def test_a_stack_without_a_user_pool_is_reported_in_one_sentence(shop: ShopTarget) -> None:
-    with pytest.raises(EffectMissing, match="it has no pool$"):
+    with pytest.raises(EffectMissing, match="it has no pool"):
         smoke.run_smoke(replace(shop, outputs={"StackName": "orderstream-prod"}), API)
 
 
