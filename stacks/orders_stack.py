@@ -148,7 +148,6 @@ class OrdersStack(Stack):
             "client_id": identity.client.user_pool_client_id,
             "pepper_secret": self.secrets.pepper_arn,
             "webhook_secret": self.secrets.webhook_arn,
-            "shipping": ",".join(self.stage.shipping),
             "shop_name": self.stage.shop_name,
             "customer_writes_per_minute": self.stage.customer_writes_per_minute,
             "customer_write_burst": self.stage.customer_write_burst,

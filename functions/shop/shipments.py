@@ -58,6 +58,7 @@ def build_shipment(order: Order, quantities: Quantities) -> Shipment:
         backordered={id: quantity for id, quantity in missing.items() if quantity} or None,
         created_at=order.updated_at,
         updated_at=order.updated_at,
+        shipping_method=order.shipping_method,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
+from functions.model.entities.shipping_methods import ChosenShipping
 
 ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED", "CANCELLED"]
 
@@ -15,6 +16,7 @@ class Shipment:
 
     `quantities`: the pieces in the parcel by product. `backordered`: the pieces that were out of stock when ordered, by
     product. It is None if no piece was out of stock, or if the parcel is dispatched.
+    `shipping_method`: as in the order.
     """
 
     order_id: str
@@ -27,4 +29,5 @@ class Shipment:
     backordered: Mapping[str, int] | None = None
     carrier: str | None = None
     tracking_number: str | None = None
+    shipping_method: ChosenShipping | None = None
     version: int = 1
