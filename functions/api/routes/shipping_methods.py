@@ -76,7 +76,7 @@ class NewShippingMethod(RequestModel):
             pickup=self.pickup,
             days=e.DeliveryDays(min=self.days.min, max=self.days.max) if self.days else None,
             by=self.by,
-            free_from=dict(self.free_from) if self.free_from else None,
+            free_from=self.free_from or None,
             rates=tuple(rates),
         )
 

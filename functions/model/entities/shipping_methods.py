@@ -5,6 +5,7 @@ from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
+from functions.model.money import Currency
 
 
 @entity
@@ -66,7 +67,7 @@ class ShippingMethod:
     by: Literal["value", "weight"] = "value"
     pickup: bool = False
     days: DeliveryDays | None = None
-    free_from: Mapping[str, int] | None = None
+    free_from: Mapping[Currency, int] | None = None
 
 
 @entity
