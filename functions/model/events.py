@@ -280,7 +280,7 @@ def join_events(details: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 def _json(value: Any) -> Any:
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
     return dict(value) if isinstance(value, Mapping) else value
 
 

@@ -18,6 +18,7 @@ from functions.model.entities import (
     ShippingTable,
 )
 from functions.model.errors import InvalidInput, ShippingMethodNotAvailable
+from functions.model.money import Currency
 from functions.model.patterns import SHIPPING_TABLE
 from functions.model.pricing import goods_total
 from functions.model.table import SHIPPING_TABLE as SHIPPING_TABLE_ROW
@@ -106,7 +107,7 @@ def find_available_methods(
     return tuple(AvailableMethod(method, price) for method, price in priced if price is not None)
 
 
-def find_price(method: ShippingMethod, address: Address, currency: str, value: int, weight: int) -> int | None:
+def find_price(method: ShippingMethod, address: Address, currency: Currency, value: int, weight: int) -> int | None:
     """Return the price of a method in minor units. Return None if it has no rate for these goods at this address.
 
     `value`: of the goods after the discount, in minor units. `weight`: of the goods, in grams. Only the rates of the

@@ -20,7 +20,7 @@ def put(api: ApiHarness, *methods: Any) -> Any:
 
 
 def test_staff_replace_the_methods_and_read_them(api: ApiHarness) -> None:
-    empty = {"methods": [], "updated_at": None, "version": 0}
+    empty: dict[str, Any] = {"methods": [], "updated_at": None, "version": 0}
     assert api.call("GET", "/shipping-methods", STAFF).body == empty
     stored = put(api, {**PARCEL, "free_from": {"EUR": 5000}}, COLLECT)
     assert stored.status == 200

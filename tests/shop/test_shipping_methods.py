@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from functions.model.entities import ChosenShipping, DeliveryDays, Order, ShippingMethod, ShippingRate, ShippingTable
 from functions.model.errors import InvalidInput, NotAllowed, ShippingMethodNotAvailable
+from functions.model.money import Currency
 from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import discounts, placing, products, shipping_methods
 from functions.shop.placing import Quote, RequestedLine
@@ -28,6 +29,7 @@ from proof.support.actors import (
 from proof.support.client_faults import WireTap
 from proof.support.examples import many
 
+CURRENCIES: tuple[Currency, ...] = ("EUR", "USD")
 CALIFORNIA = replace(HOME_ADDRESS, country="US", region="CA")
 
 
@@ -120,7 +122,7 @@ RATES = (
     ],
 )
 def test_the_rates_of_the_most_exact_destination_count(
-    country: str, region: str | None, currency: str, value: int, price: int | None
+    country: str, region: str | None, currency: Currency, value: int, price: int | None
 ) -> None:
     address = replace(HOME_ADDRESS, country=country, region=region)
     assert find_price(method("standard", *RATES), address, currency, value, 0) == price
@@ -144,7 +146,7 @@ def methods_of_any_rates(draw: st.DrawFn) -> ShippingMethod:
     keys = st.tuples(st.sampled_from(["AT", "US", "US-CA", "*"]), st.sampled_from(["EUR", "USD"]), st.integers(0, 20))
     drawn = draw(st.dictionaries(keys, st.integers(0, 9), max_size=12))
     rates = [rate(place, price, minimum, currency) for (place, currency, minimum), price in drawn.items()]
-    limits = draw(st.dictionaries(st.sampled_from(["EUR", "USD"]), st.integers(0, 20)))
+    limits = draw(st.dictionaries(st.sampled_from(CURRENCIES), st.integers(0, 20)))
     return replace(method(), rates=tuple(rates), by=draw(st.sampled_from(["value", "weight"])), free_from=limits)
 
 
@@ -155,7 +157,7 @@ def test_the_price_never_depends_on_the_order_of_the_rates(
 ) -> None:
     other = replace(drawn, rates=tuple(data.draw(st.permutations(drawn.rates))))
     for address in (HOME_ADDRESS, CALIFORNIA, replace(CALIFORNIA, region="NY"), replace(HOME_ADDRESS, country="DE")):
-        for currency in ("EUR", "USD"):
+        for currency in CURRENCIES:
             price = find_price(drawn, address, currency, value, weight)
             assert price == find_price(other, address, currency, value, weight)
             assert price is None or price == 0 or price in {one.price for one in drawn.rates}
