@@ -54,7 +54,13 @@ BODIES: dict[str, Any] = {
                 "days": {"min": 2, "max": 4},
                 "free_from": {"EUR": 5000},
                 "rates": [{"destination": "AT", "currency": "EUR", "price": 490}],
-            }
+            },
+            {
+                "id": "shop",
+                "name": "Shop in Vienna",
+                "pickup": True,
+                "rates": [{"destination": "AT", "currency": "EUR", "price": 0}],
+            },
         ]
     },
     "PUT /seller": {"address": {**HOME_ADDRESS, "name": "Elm & Sons"}, "tax_ids": ["ATU12345675"], "bank": "AT61 1904"},
