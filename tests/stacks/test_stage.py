@@ -42,9 +42,9 @@ def test_a_deployment_is_dev_unless_it_says_otherwise(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_stage_changes_its_settings_and_the_command_line_changes_both(tmp_path: Path) -> None:
-    context = write_file(tmp_path, "prod", 'closed_order_days = 30\nmail_domain = "shop.test"\ntracing = true\n')
+    context = write_file(tmp_path, "prod", 'closed_order_days = 30\nshop_name = "Elm"\ntracing = true\n')
     stage = read_settings({**context, "closed_order_days": "40"})
-    assert stage == replace(STAGES["prod"], closed_order_days=40, mail_domain="shop.test", tracing=True)
+    assert stage == replace(STAGES["prod"], closed_order_days=40, shop_name="Elm", tracing=True)
 
 
 def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
