@@ -44,6 +44,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
     "total": 3750,
     "tracking_number": "00340434161094000000",
+    "shipping_method": {"id": "standard", "name": "Parcel", "pickup": False, "days": {"min": 2, "max": 4}},
     "ttl": 1803029400,
     "version": 2,
     "why": "RETURNED",

@@ -114,7 +114,7 @@ class ShipmentData:
     backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
-    shipping_method: Mapping[str, Any] | None = None
+    shipping_method: Mapping[str, Any] | None
 
 
 @entity
