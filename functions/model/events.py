@@ -9,7 +9,7 @@ the event with the higher `version` describes the later change.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -114,7 +114,8 @@ class ShipmentData:
     backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
-    shipping_method: Mapping[str, Any] | None
+    shipping_method: str | None = None
+    pickup: bool = False
 
 
 @entity
@@ -279,8 +280,6 @@ def join_events(details: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
     return dict(value) if isinstance(value, Mapping) else value
 
 

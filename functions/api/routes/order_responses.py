@@ -218,7 +218,7 @@ class ShipmentAnswer(ResponseModel):
 
     The carrier and the tracking number are null until the parcel is sent. `backordered`: how many pieces of each
     product were not in stock when they were ordered; null if there are no such pieces or the parcel is sent.
-    `shipping_method`: as in the order.
+    `shipping_method`: the id of the order's method. `pickup`: the customer collects the goods.
     """
 
     shipment_id: str
@@ -228,7 +228,8 @@ class ShipmentAnswer(ResponseModel):
     backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
-    shipping_method: ChosenShippingAnswer | None
+    shipping_method: str | None
+    pickup: bool
     created_at: str
     updated_at: str
 

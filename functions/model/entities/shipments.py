@@ -5,7 +5,6 @@ from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
-from functions.model.entities.shipping_methods import ChosenShipping
 
 ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED", "CANCELLED"]
 
@@ -16,7 +15,7 @@ class Shipment:
 
     `quantities`: the pieces in the parcel by product. `backordered`: the pieces that were out of stock when ordered, by
     product. It is None if no piece was out of stock, or if the parcel is dispatched.
-    `shipping_method`: as in the order.
+    `shipping_method`: the id of the order's method. `pickup`: whether the customer collects the goods.
     """
 
     order_id: str
@@ -29,5 +28,6 @@ class Shipment:
     backordered: Mapping[str, int] | None = None
     carrier: str | None = None
     tracking_number: str | None = None
-    shipping_method: ChosenShipping | None = None
+    shipping_method: str | None = None
+    pickup: bool = False
     version: int = 1
