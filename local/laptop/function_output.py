@@ -4,17 +4,23 @@ This code runs in the process of the local AWS, in ministack (the emulator of AW
 in memory, and scans all of them for every query, which is slow after some thousand orders. So this module appends the
 logs to a file, which `make up` reads, and writes each mail to a separate file. Only the newest log streams and mails
 stay in memory, so that the AWS CLI can still show them.
+
+After an invocation, ministack waits for its log until no line came for 5 ms. On a busy machine, a later line would be
+saved with the next invocation of the same process, or never. So this module reads the logs itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ministack.core.lambda_runtime import Worker  # type: ignore[import-untyped]
 from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type: ignore[import-untyped]
 
 from local.laptop.aws_process import FUNCTION_LOG, MAILS
@@ -27,8 +33,54 @@ MAILS_IN_MEMORY = 100
 
 def save_function_output(directory: Path) -> None:
     """Save all further logs and mails of Lambda functions in `directory`."""
+    collect_whole_logs()
     _save_logs(directory / FUNCTION_LOG)
     _save_mails(directory / MAILS)
+
+
+class _WorkerLog:
+    """Collects the log of a worker, which is a process that runs a function. The process writes its log to stderr."""
+
+    def __init__(self, stderr: int) -> None:
+        self._pipe = os.dup(stderr)  # ministack may close the other descriptor while this object waits for a line
+        self._text = b""
+        self._reading = threading.Lock()
+
+    def follow(self) -> None:
+        """Read the log until the process ends, so that its pipe never becomes full."""
+        while True:
+            select.select([self._pipe], [], [])
+            with self._reading:
+                if not self._read_available():
+                    os.close(self._pipe)
+                    self._pipe = -1
+                    return
+
+    def take(self) -> str:
+        """Return, and forget, all that the process has written until now."""
+        with self._reading:
+            self._read_available()
+            taken, self._text = self._text, b""
+        return taken.decode(errors="replace").rstrip("\n")
+
+    def _read_available(self) -> bool:
+        """Read what is in the pipe. Returns False at its end."""
+        while self._pipe >= 0 and select.select([self._pipe], [], [], 0)[0]:
+            if not (read := os.read(self._pipe, 1 << 16)):
+                return False
+            self._text += read
+        return True
+
+
+def collect_whole_logs() -> None:
+    """From now on, ministack's log of an invocation is all that the function wrote before it answered."""
+
+    def follow(worker: Any) -> None:  # in a thread that ministack starts for each process
+        worker.whole_log = log = _WorkerLog(worker._proc.stderr.fileno())
+        log.follow()
+
+    Worker._read_stderr = follow
+    Worker._drain_stderr = Worker._drain_stderr_bounded = lambda worker: worker.whole_log.take()
 
 
 def _save_logs(file: Path) -> None:
