@@ -186,11 +186,16 @@ function addressFields(name) {
   const { street, postcode, city, country } = labels.address;
   const rows = [
     field("Name", "address.name", { value: name, autocomplete: "name" }),
-    field("Street", "address.street", { value: street, autocomplete: "street-address" }),
+    field("Company (optional)", "address.company", { autocomplete: "organization" }),
+    field("Street", "address.street", { value: street, autocomplete: "address-line1" }),
+    field("Second line (optional)", "address.street2", { autocomplete: "address-line2" }),
     el("div", { class: "pair" }, field("Postcode", "address.postcode", { value: postcode, autocomplete: "postal-code" }), field("City", "address.city", { value: city, autocomplete: "address-level2" })),
-    field("Country", "address.country", { value: country, autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
+    el("div", { class: "pair" },
+      field("Country", "address.country", { value: country, autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
+      field("Region (optional)", "address.region", { autocomplete: "address-level1", maxlength: "3", autocapitalize: "characters" }, { hint: "Such as CA for California." })),
+    field("Phone (optional)", "address.phone", { type: "tel", autocomplete: "tel" }, { hint: "For the carrier." }),
   ];
   const fields = el("fieldset", null, el("legend", null, "Deliver to"), rows);
-  const address = () => Object.fromEntries([...fields.querySelectorAll("input")].map((input) => [input.name.replace("address.", ""), input.value]));
+  const address = () => Object.fromEntries([...fields.querySelectorAll("input")].filter((input) => input.value).map((input) => [input.name.replace("address.", ""), input.value]));
   return { fields, address };
 }

@@ -2,7 +2,7 @@
 
 import { call, get, once, post } from "./api.js";
 import { amountField, asUtc, checkbox, field, form } from "./forms.js";
-import { capital, money, number, shortId } from "./format.js";
+import { addressText, capital, money, number, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
 import { seedOffer } from "./seedShop.js";
@@ -222,8 +222,7 @@ async function invoices({ me, base, signal }) {
     path: `${base}/invoices`, me, signal, caption: "Invoices and credit notes, newest first", heads: ["Number", "Order", "Issued", { text: "Total", number: true }],
     line: ({ invoice_id: id, corrects, order_id: order, issued_at: at, total, currency, address }) => {
       if (address) {
-        const { name, street, postcode, city, country } = address;
-        const text = [name, street, `${postcode} ${city}`.trim(), country].join(", ");
+        const text = addressText(address);
         if (!addresses.has(text)) list.append(el("li", null, text));
         addresses.set(text, true);
       }

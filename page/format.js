@@ -15,6 +15,11 @@ export function money(minor, currency) {
   return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
 }
 
+/** Returns an address in one line, without the parts that it lacks. */
+export function addressText({ name, company, street, street2, postcode, city, region, country }) {
+  return [name, company, street, street2, `${postcode} ${city}`.trim(), region, country].filter(Boolean).join(", ");
+}
+
 const COMPACT = { notation: "compact", maximumSignificantDigits: 3 };
 /** Formats a number for an axis: 12400 is 12.4k, and 1240000 EUR is €12.4k. */
 export const compactNumber = (value) => compact(new Intl.NumberFormat(LOCALE, COMPACT), value);

@@ -2,7 +2,7 @@
 
 import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
-import { money, number, shortId, stateName } from "./format.js";
+import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
 import { sidePanels } from "./panels.js";
 import { choose, isStaff, person, staffMember } from "./people.js";
@@ -105,7 +105,7 @@ function standing(order, { me, look }) {
     facts(
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
       ["Refunded", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
-      ["Address", address && `${address.name}, ${address.street}, ${address.postcode} ${address.city}, ${address.country}`],
+      ["Address", address && addressText(address)],
       ["Customer", el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
     archived && el("p", { class: "notice" }, `The order is ${stateName(status).toLowerCase()} and archived. The table keeps only this summary. The archive has the rest.`),
     lines && linesTable(lines, currency),

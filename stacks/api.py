@@ -49,7 +49,7 @@ class ShopApi(Construct):
         stage: Stage,
         function: lambda_.IFunction,
         payment_starter: lambda_.IFunction,
-        identity: Identity,
+        identity: Identity | None,
     ) -> None:
         super().__init__(scope, id)
         api = apigateway.HttpApi(
@@ -59,7 +59,11 @@ class ShopApi(Construct):
             create_default_stage=False,
             cors_preflight=_cors_options(stage) if stage.cors_origins else None,
         )
-        authorizer = authorizers.HttpUserPoolAuthorizer("Token", identity.pool, user_pool_clients=[identity.client])
+        authorizer: apigateway.IHttpRouteAuthorizer
+        if identity:
+            authorizer = authorizers.HttpUserPoolAuthorizer("Token", identity.pool, user_pool_clients=[identity.client])
+        else:
+            authorizer = authorizers.HttpJwtAuthorizer("Token", stage.issuer, jwt_audience=list(stage.audience))
         calling = integrations.HttpLambdaIntegration("Lambda", function, scope_permission_to_route=False)
         methods = [apigateway.HttpMethod(method) for method in AUTHORIZED_METHODS]
         api.add_routes(path="/{proxy+}", methods=methods, integration=calling, authorizer=authorizer)

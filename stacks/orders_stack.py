@@ -141,11 +141,13 @@ class OrdersStack(Stack):
             FailingResource(self, "Failing")
 
     def create_api(self) -> Sequence[ShopFunction]:
-        self.identity = identity = Identity(self, "Identity", stage=self.stage, mail=self.mail)
+        identity = None if self.stage.issuer else Identity(self, "Identity", stage=self.stage, mail=self.mail)
+        self.identity = identity
         environment: dict[str, Any] = {
             "table_name": self.table.name,
             "archive_bucket": self.archive_bucket.name,
-            "client_id": identity.client.user_pool_client_id,
+            "client_id": identity.client.user_pool_client_id if identity else "",
+            **({} if identity else {"issuer": self.stage.issuer, "groups_claim": self.stage.groups_claim}),
             "pepper_secret": self.secrets.pepper_arn,
             "webhook_secret": self.secrets.webhook_arn,
             "shipping": ",".join(self.stage.shipping),
@@ -194,6 +196,7 @@ class OrdersStack(Stack):
             self.add_outputs(CloudFrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             self.public_url = front.url
             if self.stage.sign_in_prefix:
+                assert identity is not None, "a rule of the settings"
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
                 for function in (api, starter):
@@ -204,11 +207,10 @@ class OrdersStack(Stack):
             self.public_url = http.url
         for function in (api, starter):
             function.add_environment(public_url=self.public_url)
-        self.add_outputs(
-            ApiUrl=http.url,
-            UserPoolId=identity.pool.user_pool_id,
-            UserPoolClientId=identity.client.user_pool_client_id,
-        )
+        self.add_outputs(ApiUrl=http.url)
+        if identity:
+            pool = {"UserPoolId": identity.pool.user_pool_id, "UserPoolClientId": identity.client.user_pool_client_id}
+            self.add_outputs(**pool)
         return api, starter
 
     def create_payment_starter(self, environment: Mapping[str, Any]) -> ShopFunction:
@@ -468,6 +470,7 @@ class OrdersStack(Stack):
         """Create the function that places and cancels an order every `canary_minutes`, if this setting is not 0."""
         if not self.stage.canary_minutes:
             return ()
+        assert self.identity is not None, "a rule of the settings"
         environment = env.CanaryEnvironment(
             public_url=self.public_url,
             client_id=self.identity.client.user_pool_client_id,

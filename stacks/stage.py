@@ -85,6 +85,12 @@ def _check_shop_name(name: str) -> None:
         raise ValueError(f"is {name!r}: use printable characters only, at least one")
 
 
+def _check_names(names: tuple[str, ...]) -> None:
+    for name in names:
+        if not name or not name.isprintable() or " " in name:
+            raise ValueError(f"has {name!r}: use printable characters without spaces")
+
+
 def _check_networks(networks: tuple[str, ...]) -> None:
     for network in networks:
         try:
@@ -352,6 +358,19 @@ class Stage:
     """For this number of days, only users who may remove the vault's lock can delete a backup. All backups must be kept
     at least this long. 0 means no lock."""
 
+    issuer: str = setting(
+        "",
+        r"https://[\w.-]+(:\d+)?(/[\w./-]*)?",
+        "use the address of an OpenID provider as its tokens have it (claim iss), such as https://id.shop.example/",
+        group="Another identity provider",
+    )
+    """The address of an OpenID provider that signs people in, in place of a Cognito user pool, which is then not made.
+    Access tokens must be JWTs, and their issuer must be this text exactly ([how](how-to/sign-in-elsewhere.md))."""
+    audience: tuple[str, ...] = setting((), Rule(_check_names))
+    """With `issuer`: the audiences (claim aud) of access tokens for this shop, of which one must be in the token."""
+    groups_claim: str = setting("groups", r"[\w:./-]+", "use the name of a claim, such as groups")
+    """With `issuer`: the claim of the access token that lists the user's groups, such as staff and warehouse."""
+
     sign_in_prefix: str = setting(
         "",
         rf"(?!.*({'|'.join(RESERVED_DOMAIN_WORDS)}))[a-z0-9]([a-z0-9-]{{0,61}}[a-z0-9])?",
@@ -503,6 +522,11 @@ class Stage:
     def _find_mail_conflicts(self) -> Iterator[str]:
         if self.mail_domain and self.mail_domain != self.sender_domain:
             yield f"mail_domain is {self.mail_domain!r}: it must be the domain of sender, which is {self.sender}"
+        if bool(self.issuer) != bool(self.audience):
+            yield "issuer and audience belong together: set both or none"
+        for name in ("sign_in_prefix", "canary_minutes") if self.issuer else ():
+            if getattr(self, name):
+                yield f"{name} is set, but needs the user pool, which is not made with issuer"
         if self.sign_in_prefix and self.feature_plan == "lite":
             yield "feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus"
         if self.monthly_budget and not self.alarm_address:

@@ -44,7 +44,9 @@ class OriginEnvironment:
 class ApiEnvironment(OriginEnvironment):
     """The environment of the API's Lambda.
 
-    `client_id`: the id of the app client of the shop's user pool. Access tokens of other clients are rejected.
+    `client_id`: the id of the app client of the shop's user pool, or "" with another identity provider. Access tokens
+    of other clients are rejected. `issuer`: the address of that provider, or "". `groups_claim`: the claim of the
+    access token that has the user's groups.
     `pepper_secret`: the ARN of the secret from which order ids and e-mail hashes are derived. Never rotate this
     secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
     `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
@@ -73,6 +75,8 @@ class ApiEnvironment(OriginEnvironment):
     unpaid_orders_per_customer: int = 0
     public_cache_seconds: int = 10
     public_url: str = ""
+    issuer: str = ""
+    groups_claim: str = "cognito:groups"
 
 
 @entity

@@ -193,8 +193,11 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
     """Check the protections, run the scenarios, and clean up. Raises EffectMissing for a missing effect or protection.
 
-    The scenarios run even if a protection is off, so that one run reports all problems.
+    The scenarios run even if a protection is off, so that one run reports all problems. Raises EffectMissing if the
+    stack has no user pool.
     """
+    if "UserPoolId" not in shop.outputs:
+        raise EffectMissing("smoke signs in as users of a pool, but this stack has the setting issuer: it has no pool")
     missing = [f"{what} is off: run make deploy again" for what in missing_protections(shop)]
     stage = StageTarget(shop, api_url)
     print(f"Run {stage.run_id} at {api_url}. Payments are webhooks signed with the shop's own secret.")

@@ -1132,7 +1132,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "token without a subject is accepted",
-        edit_code(context.authenticate_caller, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
+        edit_code(context.to_customer_id, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
         test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
     ),
     # The next faults concern personal data in log lines.

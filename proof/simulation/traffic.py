@@ -42,7 +42,11 @@ CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
 
 JPY has no decimals: its smallest unit is 1 yen. These products have one item with their stock, and 20 pieces.
 """
-COUNTRIES = {"bob": "DE", "cid": "US"}
+TOWNS = {
+    "bob": {"postcode": "10115", "city": "Berlin", "country": "DE"},
+    "cid": {"postcode": "90012", "city": "Los Angeles", "country": "US", "region": "CA"},
+}
+"""The towns of the customers who do not live in Vienna."""
 """The countries of the customers who do not live in Austria."""
 TAX_CLASSES = {"tea": "reduced"}
 TAX_RATES = [
@@ -98,8 +102,8 @@ def personal_words(sub: str) -> tuple[str, ...]:
 
 def address_of(sub: str, number: int = 1) -> dict[str, str]:
     name, _, street = personal_words(sub)
-    country = COUNTRIES.get(sub, "AT")
-    return {"name": name, "street": f"{number} {street}", "postcode": "1010", "city": "Wien", "country": country}
+    town = TOWNS.get(sub, {"postcode": "1010", "city": "Wien", "country": "AT"})
+    return {"name": name, "street": f"{number} {street}", **town}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from proof.support.lambda_context import FakeContext
 
 JSON = {"content-type": "application/json"}
 HOME_ADDRESS = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+NO_MORE_PARTS = dict.fromkeys(("region", "company", "street2", "phone"))
+"""The parts of HOME_ADDRESS that an answer shows as null."""
 WEBHOOK_SECRETS = {"current": "whsec_current", "previous": "whsec_previous"}
 
 

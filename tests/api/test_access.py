@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.http.context import PUBLIC_ROUTES, parse_groups
+from functions.api.http.context import PUBLIC_ROUTES, authenticate_caller, parse_groups
+from functions.runtime.environment import load_environment
 from proof.support.actors import archive_order
 from proof.support.every_route import (
     CALLER_ROUTES,
@@ -222,3 +223,29 @@ def test_an_event_without_claims_has_no_caller(bare: ApiHarness, authorizer: Any
     raw = http_event("GET", "/orders", token=ANN)
     raw["requestContext"]["authorizer"] = authorizer
     assert invoke_api(raw).problem_type == "unauthenticated"
+
+
+# another identity provider --------------------------------------------------------------------------------------------
+def foreign_event(**claims: Any) -> dict[str, Any]:
+    raw = http_event("GET", "/orders", token=ANN, query="status=PENDING")
+    known = {"iss": "https://id.shop.example/", "sub": "ann", "aud": "[shop]", "roles": "[staff]"}
+    raw["requestContext"]["authorizer"]["jwt"]["claims"] = known | claims
+    return raw
+
+
+def test_a_token_of_another_provider_has_its_groups_in_the_claim_of_the_setting(
+    api: ApiHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke_api(foreign_event()).problem_type == "unauthenticated"
+    monkeypatch.setenv("ISSUER", "https://id.shop.example/")
+    monkeypatch.setenv("GROUPS_CLAIM", "roles")
+    load_environment.cache_clear()
+    assert invoke_api(foreign_event()).status == 200
+    assert invoke_api(foreign_event(roles="[guests]")).problem_type == "not-allowed"
+    for wrong in ({"iss": "https://id.shop.example"}, {"sub": ""}, {"sub": None}):
+        assert invoke_api(foreign_event(**wrong)).problem_type == "unauthenticated"
+    assert authenticate_caller(foreign_event(sub="ann")).id == "ann"
+    derived = authenticate_caller(foreign_event(sub="auth0|1")).id
+    assert re.fullmatch("[a-z2-7]{26}", derived)
+    assert derived == authenticate_caller(foreign_event(sub="auth0|1")).id
+    assert derived != authenticate_caller(foreign_event(sub="auth0|2")).id

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.shop.fulfilment import fulfil_order
-from proof.support.http_client import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import ANN, HOME_ADDRESS, NO_MORE_PARTS, STAFF, WAREHOUSE, ApiHarness
 
 ELSEWHERE = {**HOME_ADDRESS, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
 
@@ -66,7 +66,7 @@ def test_cancelling_takes_no_fields(api: ApiHarness) -> None:
 
 # changes of the delivery address --------------------------------------------------------------------------------------
 def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiHarness) -> None:
-    order_id, shown = paid(api), {**ELSEWHERE, "region": None, "company": None}
+    order_id, shown = paid(api), {**ELSEWHERE, **NO_MORE_PARTS}
     for token in (ANN, ANN, STAFF):
         moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
         assert (moved.status, moved.body["address"], moved.body["version"]) == (200, shown, 3)

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.shop.fulfilment import fulfil_order
-from proof.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, order_body
+from proof.support.http_client import ANN, BOB, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, order_body
 
 
 def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness) -> None:
@@ -37,7 +37,7 @@ def test_a_billing_address_is_in_the_answers_of_the_order_and_its_invoice(api: A
     body = order_body() | {"billing_address": billing}
     assert api.call("POST", "/orders/quote", ANN, body).status == 200
     placed = api.call("POST", "/orders", ANN, body, key="k").body
-    shown = {**billing, "region": None, "company": None}
+    shown = {**billing, **NO_MORE_PARTS}
     assert (placed["billing_address"], placed["address"]["city"]) == (shown, "Wien")
     api.pay(placed["order_id"])
     assert fulfil_order(api.shop, placed["order_id"])

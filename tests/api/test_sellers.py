@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from functions.shop.fulfilment import fulfil_order
-from proof.support.http_client import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import ANN, HOME_ADDRESS, NO_MORE_PARTS, STAFF, WAREHOUSE, ApiHarness
 
 ADDRESS = {**HOME_ADDRESS, "name": "Elm & Sons"}
 SELLER = {"address": ADDRESS, "tax_ids": ["ATU12345675", "21/815/08150"], "bank": "AT61 1904 3002 3457 3201"}
-SHOWN = {**SELLER, "address": {**ADDRESS, "region": None, "company": None}, "version": 1}
+SHOWN = {**SELLER, "address": {**ADDRESS, **NO_MORE_PARTS}, "version": 1}
 
 
 def test_staff_replace_the_seller_and_read_it(api: ApiHarness) -> None:

@@ -65,7 +65,11 @@ def test_a_wrong_tax_id_of_a_basket_is_named(api: ApiHarness, tax_id: Any) -> No
 
 def test_an_order_and_its_quote_show_the_taxes_and_the_reverse_charge(api: ApiHarness) -> None:
     api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA], "reverse_charge_in": ["DE"]})
-    body = {**order_body(mug=2), "address": {**HOME_ADDRESS, "country": "DE"}, "tax_id": "de 136 695 976"}
+    body = {
+        **order_body(mug=2),
+        "address": {**HOME_ADDRESS, "postcode": "10115", "country": "DE"},
+        "tax_id": "de 136 695 976",
+    }
     for path in ("/orders/quote", "/orders"):
         at_home = api.call("POST", path, ANN, order_body(mug=2), key="home").body
         assert (at_home["taxes"], at_home["net_prices"]) == ([{"rate": 2000, "net": 2083, "tax": 417}], False)

@@ -55,7 +55,7 @@ EVERYWHERE = """
 LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
 API = """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
     api.http.guard api.http.problems api.http.router api.request api.route_table dynamodb.cursors dynamodb.sealed_text
-    model.patterns model.public_routes
+    model.address_rules model.patterns model.public_routes
     runtime.secrets shop.customer_write_limit shop.payment_provider"""
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals

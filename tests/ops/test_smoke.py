@@ -92,6 +92,11 @@ def addresses(shop: ShopTarget) -> set[str]:
     return {one["Value"] for user in users for one in user["Attributes"] if one["Name"] == "email"}
 
 
+def test_a_stack_without_a_user_pool_is_reported_in_one_sentence(shop: ShopTarget) -> None:
+    with pytest.raises(EffectMissing, match="it has no pool"):
+        smoke.run_smoke(replace(shop, outputs={"StackName": "orderstream-prod"}), API)
+
+
 def test_users_are_ses_simulators_addresses_with_a_password_of_their_own_and_their_groups(shop: ShopTarget) -> None:
     stage = StageTarget(shop, API)
     for user in ("alice", "staff", "staff", "warehouse"):

@@ -88,22 +88,43 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
     """Return the caller of a request, from the claims of the access token that API Gateway's authorizer verified.
 
-    Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer also lets ID
-    tokens pass, because they have the same issuer and audience. This function rejects ID tokens, because an ID token
-    proves an identity but grants no access. The authorizer checks the client id, and this function checks it again.
+    Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer checks issuer
+    and audience. It also lets ID tokens of Cognito pass, because they have the same. This function rejects ID tokens,
+    because an ID token proves an identity but grants no access, and checks the client id again.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
+
+    Another identity provider (setting `issuer`) has access tokens of its own form, whose audience is the API.
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
     if not claims:
         raise Unauthenticated("send an access token in the header Authorization: Bearer <token>")
-    if claims.get("token_use") != "access":
-        raise Unauthenticated("the token is not an access token")
-    if claims.get("client_id") != environment.load_environment(environment.ApiEnvironment).client_id:
+    settings, sub = environment.load_environment(environment.ApiEnvironment), claims.get("sub")
+    if not settings.issuer:
+        if claims.get("token_use") != "access":
+            raise Unauthenticated("the token is not an access token")
+        if claims.get("client_id") != settings.client_id:
+            raise Unauthenticated("the token was not issued for this shop")
+    elif claims.get("iss") != settings.issuer:
         raise Unauthenticated("the token was not issued for this shop")
-    sub = claims.get("sub")
-    if not isinstance(sub, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) or sub == ME:
+    customer_id = to_customer_id(sub) if isinstance(sub, str) else None
+    if customer_id is None:
         raise Unauthenticated("the token has no valid subject (sub)")
-    return Caller(sub, parse_groups(claims.get("cognito:groups")))
+    return Caller(customer_id, parse_groups(claims.get(settings.groups_claim)))
+
+
+def to_customer_id(sub: str) -> str | None:
+    """Return the customer id of a token's subject (`sub`), or None if it is not valid.
+
+    It is the subject itself. If another identity provider (setting `issuer`) has subjects that cannot be ids, such as
+    "auth0|1", the id is derived from it.
+    """
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) and sub != ME:
+        return sub
+    return (
+        shop().derive_id("user", sub)
+        if sub and environment.load_environment(environment.ApiEnvironment).issuer
+        else None
+    )
 
 
 def parse_groups(claim: Any) -> frozenset[str]:

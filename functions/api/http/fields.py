@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from functions.model.address_rules import check_country
 from functions.model.entities import complete_path
 
 if TYPE_CHECKING:
@@ -68,24 +69,6 @@ def _is_joiner(text: str, place: int) -> bool:
     return char == "\u200c" and [unicodedata.bidirectional(one) for one in letter + after] == ["AL", "AL"]
 
 
-# These are the country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
-COUNTRY_CODES = frozenset(
-    """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
-    CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB
-    GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG
-    KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
-    MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB
-    SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US
-    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()  # noqa: SIM905  as a list it would fill a page
-)
-
-
-def _check_country_code(code: str) -> str:
-    if code not in COUNTRY_CODES:
-        raise ValueError("must be a two-letter country code (ISO 3166-1), such as AT")
-    return code
-
-
 PATTERN_RULES: dict[str, str] = {}
 """The rule in words for each regular expression of a field. An error response shows the words, not the expression."""
 
@@ -131,7 +114,7 @@ Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents)
 TaxClass = Annotated[str, text_matching(r"^[a-z0-9_-]{1,32}$", "must be 1 to 32 of a-z, 0-9, - and _, such as reduced")]
 Country = Annotated[
     str,
-    AfterValidator(_check_country_code),
+    AfterValidator(check_country),
     Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
 ]
 Email = Annotated[

@@ -9,8 +9,8 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from botocore.exceptions import ClientError
 from pydantic import ConfigDict, Field, model_validator
 
-from functions.adapters import object_store
-from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop
+from functions.adapters import identity_provider, object_store
+from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop, to_customer_id
 from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel, check_visible
 from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
@@ -27,7 +27,7 @@ from functions.model.errors import (
     NotFound,
     WrongState,
 )
-from functions.runtime import clients, environment
+from functions.runtime import environment
 from functions.shop import customers, data_export, erasure
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
@@ -172,30 +172,24 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 
 
 def _fetch_verified_email(caller: Caller, authorization: str) -> str:
-    """Return the verified e-mail address of the token's owner, read from Cognito. An access token does not contain it.
+    """Return the verified e-mail address of the token's owner, read from the identity provider.
 
-    Raises EmailNotVerified if Cognito has no verified address, and InvalidInput if it contains invisible characters.
-    Raises Unauthenticated if the user has signed out or was deleted. Raises TableBusy if Cognito throttles the call.
-    The token needs the scope aws.cognito.signin.user.admin:
-    https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
+    Raises EmailNotVerified if the provider has no verified address, and InvalidInput if it contains invisible
+    characters. Raises Unauthenticated if the user has signed out or was deleted. Raises TableBusy if the provider does
+    not answer, or throttles the call.
     """
     scheme, _, token = authorization.partition(" ")
+    issuer = environment.load_environment(environment.ApiEnvironment).issuer
     try:
-        user: dict[str, Any] = clients.client("cognito-idp").get_user(AccessToken=token.strip() or scheme)
-    except ClientError as error:
-        match error.response["Error"]["Code"]:
-            case "NotAuthorizedException" | "UserNotFoundException":
-                raise Unauthenticated("the token is no longer valid") from None
-            case "TooManyRequestsException":
-                raise TableBusy from None
-        raise
-    known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
-    if known.get("sub") != caller.id:
+        user = identity_provider.get_user(issuer, token.strip() or scheme)
+    except identity_provider.NoUser:
+        raise Unauthenticated("the token is no longer valid") from None
+    if to_customer_id(user.sub) != caller.id:
         raise Unauthenticated("the token belongs to another customer")
-    if known.get("email_verified") != "true" or not known.get("email"):
+    if not user.email:
         raise EmailNotVerified
     try:
-        return check_visible(known["email"])
+        return check_visible(user.email)
     except ValueError as error:
         raise InvalidInput("email", str(error)) from None
 

@@ -22,6 +22,8 @@ class AddressAnswer(ResponseModel):
     country: str
     region: str | None
     company: str | None
+    street2: str | None
+    phone: str | None
 
 
 class LineAnswer(ResponseModel):

@@ -2,27 +2,25 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.adapters.tax_ids import parse_tax_id
+from functions.api.http.addresses import EXAMPLE_ADDRESS, PostalAddress
 from functions.api.http.context import SignedIn, log_order_id, resolve_customer_id, shop
 from functions.api.http.fields import (
-    Country,
     DiscountCode,
     Id,
     IdempotencyKey,
     Listed,
-    Name,
     Price,
     Quantity,
     RequestModel,
     ResponseModel,
     one_line_text,
-    text_matching,
 )
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
@@ -64,7 +62,6 @@ OrderNumber = Annotated[
     Query(description="The number that mails show, or the whole order id. Upper or lower case does not matter."),
 ]
 P = TypeVar("P", bound="ProductQuantity")
-EXAMPLE_ADDRESS: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 
 
 class ProductQuantity(RequestModel):
@@ -91,23 +88,6 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
     return lines
 
 
-class DeliveryAddress(RequestModel):
-    """A delivery or billing address, or that of the seller. `country`: ISO 3166-1 alpha-2.
-
-    `postcode`: empty if the country has no postcodes.
-    `region`: the region in ISO 3166-2 without the country, such as CA for California, where taxes depend on it.
-    """
-
-    name: Name
-    street: Annotated[str, one_line_text(200)]
-    postcode: Annotated[str, one_line_text(20, min_length=0)]
-    city: Annotated[str, one_line_text(100)]
-    country: Country
-    region: Annotated[str, text_matching(r"^[A-Z0-9]{1,3}$", "must be 1 to 3 of A-Z and 0-9, such as CA")] | None = None
-    company: Name | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
-
-
 class Basket(RequestModel):
     """The products to order and the delivery address. If `discount_code` cannot be applied, the request is rejected.
 
@@ -119,10 +99,10 @@ class Basket(RequestModel):
     lines: Annotated[
         list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
     ]
-    address: DeliveryAddress
+    address: PostalAddress
     discount_code: DiscountCode | None = None
     tax_id: Annotated[str, one_line_text(20)] | None = None
-    billing_address: DeliveryAddress | None = None
+    billing_address: PostalAddress | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -194,7 +174,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     caller, even if the caller is staff.
     """
     lines, address, tax_id = _wanted(new)
-    billing_address = e.Address(**new.billing_address.model_dump()) if new.billing_address else None
+    billing_address = new.billing_address.to_entity() if new.billing_address else None
     placed = placing.place_order(
         shop(),
         caller,
@@ -251,7 +231,7 @@ def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
 def _wanted(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address, str | None]:
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in basket.lines}
     tax_id = parse_tax_id(basket.tax_id) if basket.tax_id is not None else None
-    return lines, e.Address(**basket.address.model_dump()), tax_id
+    return lines, basket.address.to_entity(), tax_id
 
 
 @router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
@@ -330,9 +310,9 @@ def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
 
 
 @router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
-def change_address(caller: SignedIn, order_id: Id, address: DeliveryAddress) -> OrderAnswer:
+def change_address(caller: SignedIn, order_id: Id, address: PostalAddress) -> OrderAnswer:
     """Change the delivery address of an order, until the warehouse receives the order. Safe to repeat."""
-    return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
+    return OrderAnswer.of(orders.change_address(shop(), caller, order_id, address.to_entity()))
 
 
 # The rest of this module has the routes that cancel an order, and the model of their answer.

@@ -6,13 +6,12 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.adapters.tax_ids import parse_tax_id
+from functions.api.http.addresses import PostalAddress
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Name, RequestModel, check_visible, one_line_text
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import SellerAnswer
-from functions.api.routes.orders import DeliveryAddress
-from functions.model import entities as e
 from functions.model.errors import NotAllowed, NotFound
 from functions.shop import sellers
 
@@ -28,7 +27,7 @@ class NewSeller(RequestModel):
     digits. Other numbers, such as 21/815/08150, are not checked.
     """
 
-    address: DeliveryAddress
+    address: PostalAddress
     tax_ids: Annotated[list[TaxId], Field(max_length=10)] = Field(default_factory=list)
     bank: Name | None = None
     model_config = ConfigDict(
@@ -59,7 +58,7 @@ def seller(caller: SignedIn) -> SellerAnswer:
 @router.put("/seller", openapi_extensions=problem_responses(NotAllowed))
 def replace_seller(caller: SignedIn, new: NewSeller) -> SellerAnswer:
     """Replace the seller. Invoices that were issued keep theirs. Safe to repeat. For staff."""
-    address = e.Address(**new.address.model_dump())
+    address = new.address.to_entity()
     return SellerAnswer.of(sellers.replace_seller(shop(), caller, address, _parse_tax_ids(new.tax_ids), new.bank))
 
 

@@ -55,7 +55,8 @@ class Line:
 class Address:
     """The delivery or billing address of an order, or the address of the seller.
 
-    `region`: the subdivision of the country in ISO 3166-2, without the country.
+    `region`: the subdivision of the country in ISO 3166-2, without the country. `street2`: the second line, such as a
+    floor. `phone`: for the carrier. Parts that the country does not have are empty.
     """
 
     name: str
@@ -65,12 +66,14 @@ class Address:
     country: str
     region: str | None = None
     company: str | None = None
+    street2: str | None = None
+    phone: str | None = None
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The lines of the address that are not empty."""
         town, country = f"{self.postcode} {self.city}".strip(), ", ".join(filter(None, (self.region, self.country)))
-        return tuple(line for line in (self.company, self.name, self.street, town, country) if line)
+        return tuple(line for line in (self.company, self.name, self.street, self.street2, town, country) if line)
 
 
 @entity

@@ -1,0 +1,85 @@
+"""Reads the user of an access token from the identity provider: from Cognito, or from another OpenID provider.
+
+An access token need not have the user's e-mail address.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import urllib3
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.errors import TableBusy
+from functions.runtime import clients
+
+TIMEOUT = urllib3.Timeout(connect=2, read=4)
+
+
+class NoUser(Exception):
+    """The token is no longer valid: the user has signed out, or was deleted."""
+
+
+@dataclass(frozen=True)
+class ProviderUser:
+    """A user as the provider knows them. `email`: their address if the provider has verified it, else None."""
+
+    sub: str
+    email: str | None
+
+
+def get_user(issuer: str, token: str) -> ProviderUser:
+    """Return the user of an access token. `issuer`: the address of an OpenID provider, or "" for Cognito.
+
+    Raises NoUser. Raises TableBusy if the provider does not answer or throttles the call: repeat it later.
+    """
+    return _ask_openid_provider(issuer, token) if issuer else _ask_cognito(token)
+
+
+def _ask_cognito(token: str) -> ProviderUser:
+    """The token needs the scope aws.cognito.signin.user.admin:
+    https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
+    """
+    try:
+        user: dict[str, Any] = clients.client("cognito-idp").get_user(AccessToken=token)
+    except ClientError as error:
+        match error.response["Error"]["Code"]:
+            case "NotAuthorizedException" | "UserNotFoundException":
+                raise NoUser from None
+            case "TooManyRequestsException":
+                raise TableBusy from None
+        raise
+    known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
+    return ProviderUser(known["sub"], known.get("email") if known.get("email_verified") == "true" else None)
+
+
+def _ask_openid_provider(issuer: str, token: str) -> ProviderUser:
+    """https://openid.net/specs/openid-connect-core-1_0.html#UserInfo. The token needs the scopes openid and email."""
+    endpoint = _discover(issuer)["userinfo_endpoint"]
+    said = _get(endpoint, {"Authorization": f"Bearer {token}"})
+    return ProviderUser(str(said["sub"]), said.get("email") if said.get("email_verified") is True else None)
+
+
+@cache
+def _discover(issuer: str) -> dict[str, Any]:
+    """https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfig"""
+    return _get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", {})
+
+
+def _get(url: str, headers: dict[str, str]) -> dict[str, Any]:
+    try:
+        answer = _pool().request("GET", url, headers={"Accept": "application/json", **headers})
+        if answer.status in (401, 403):
+            raise NoUser
+        if answer.status != 200:
+            raise TableBusy
+        found: dict[str, Any] = json.loads(answer.data)
+    except (urllib3.exceptions.HTTPError, ValueError):
+        raise TableBusy from None
+    return found
+
+
+@cache
+def _pool() -> urllib3.PoolManager:
+    return urllib3.PoolManager(retries=False, timeout=TIMEOUT)

@@ -1,0 +1,86 @@
+"""Tests the client of another OpenID provider: it finds the user of a token, and repeats nothing that was refused."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+import urllib3
+
+from functions.adapters import identity_provider as port
+from functions.adapters.identity_provider import NoUser, ProviderUser, get_user
+from functions.dynamodb.errors import TableBusy
+
+
+class OpenIdServer:
+    """Serves the discovery document and the user info. `answers`: status and body by token."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, Any]] = {}
+        self.discoveries = 0
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/shop/.well-known/openid-configuration":
+                    server.discoveries += 1
+                    self._say(200, {"userinfo_endpoint": f"{server.issuer}/me"})
+                else:
+                    self._say(*server.answers[self.headers["Authorization"].removeprefix("Bearer ")])
+
+            def _say(self, status: int, body: Any) -> None:
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.issuer = f"http://127.0.0.1:{self.http.server_port}/shop"
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenIdServer]:
+    monkeypatch.setattr(port, "TIMEOUT", urllib3.Timeout(connect=0.2, read=0.2))
+    port._discover.cache_clear()
+    port._pool.cache_clear()
+    server = OpenIdServer()
+    Thread(target=server.http.serve_forever, daemon=True).start()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+def test_the_user_of_a_token_is_read_with_one_discovery(provider: OpenIdServer) -> None:
+    provider.answers = {
+        "a": (200, {"sub": "auth0|1", "email": "ann@example.com", "email_verified": True}),
+        "b": (200, {"sub": "2", "email": "bob@example.com", "email_verified": False}),
+        "c": (200, {"sub": "3"}),
+    }
+    assert get_user(provider.issuer, "a") == ProviderUser("auth0|1", "ann@example.com")
+    assert get_user(provider.issuer, "b") == ProviderUser("2", None)
+    assert get_user(provider.issuer, "c") == ProviderUser("3", None)
+    assert provider.discoveries == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_has_no_user(provider: OpenIdServer, status: int) -> None:
+    provider.answers = {"old": (status, {"error": "invalid_token"})}
+    with pytest.raises(NoUser):
+        get_user(provider.issuer, "old")
+
+
+@pytest.mark.parametrize("answer", [(500, {}), (429, {}), (200, b"<html>")], ids=str)
+def test_a_provider_that_fails_is_asked_again_later(provider: OpenIdServer, answer: tuple[int, Any]) -> None:
+    provider.answers = {"a": answer}
+    with pytest.raises(TableBusy):
+        get_user(provider.issuer, "a")
+
+
+def test_a_provider_that_is_away_is_asked_again_later() -> None:
+    port._discover.cache_clear()
+    with pytest.raises(TableBusy):
+        get_user("http://127.0.0.1:9", "a")
