@@ -316,7 +316,7 @@ To place a first order, run this in another terminal:
     "lines": [{{"product_id": "mug", "quantity": 2}}],
     "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}' \\
     | tee /dev/stderr | sed 's/.*"order_id":"\\([^"]*\\)".*/\\1/')
-  curl -s $PROVIDER/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER" -d confirm=true
+  curl -s $PROVIDER/v1/payment_intents -d amount=2500 -d currency=eur -d "metadata[order_id]=$ORDER" -d confirm=true
   as alice $API/orders/$ORDER/whole
 
   make demo                               runs typical orders in a shop of their own

@@ -22,10 +22,12 @@ def attribute_types() -> dict[str, str]:
 
 
 def attribute_type(hint: Any) -> str:
-    """Return the DynamoDB type, such as "S", for a declared Python type."""
+    """Return the DynamoDB type, such as "S", for a declared Python type. A class with `to_text` is stored as a text."""
     hint = unwrap_newtype(unwrap_optional(hint) or hint)
     if is_list(hint):
         return "L"
+    if hasattr(hint, "to_text"):
+        return "S"
     if is_map(hint) or is_dataclass(hint):
         return "M"
     return {str: "S", int: "N", bool: "BOOL", bytes: "B"}[hint]

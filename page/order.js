@@ -104,6 +104,7 @@ function standing(order, { me, look }) {
     el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
     facts(
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
+      ["Shipping", order.shipping_method?.name],
       ["Refunded", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
       ["Address", address && addressText(address)],
       ["Customer", el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),

@@ -43,11 +43,11 @@ function provider({ order }) {
   return el("p", { class: "notice" }, "Your payment form goes here (docs/stripe.md). It confirms the payment that the API starts for the order ", el("code", { class: "id" }, order.order_id), ".");
 }
 
-function amounts({ order_id: id, total, shipping, discount, taxes, due, currency }) {
+function amounts({ order_id: id, total, shipping, shipping_method: method, discount, taxes, due, currency }) {
   const shown = (amount) => money(amount, currency);
   return facts(
     ["Order", orderLink(id)],
-    ["Shipping", shipping == null ? null : shown(shipping)],
+    ["Shipping", shipping == null ? null : [method?.name, shown(shipping)].filter(Boolean).join(", ")],
     [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
     ...(taxes ?? []).filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
     ["Total", shown(total)],

@@ -12,6 +12,7 @@ const REJECTIONS = {
   "unknown-products": ({ product_ids: ids = [] }, nameOf) =>
     `No longer for sale: ${ids.map(nameOf).join(", ")}. Remove it from the basket.`,
   "mixed-currencies": () => "An order can have only one currency. Order products in other currencies separately.",
+  "shipping-method-not-available": ({ available = [] }) => (available.length ? `This shipping method cannot send the order. Choose one of: ${available.join(", ")}.` : "The shop does not send these goods to this address."),
   "discount-not-valid": ({ code, why }) => `The discount code ${code} cannot be used: ${why}. Remove it or try another code.`,
   "not-registered": () => labels.unregistered,
   "email-taken": () => labels.taken,

@@ -150,7 +150,6 @@ class OrdersStack(Stack):
             **({} if identity else {"issuer": self.stage.issuer, "groups_claim": self.stage.groups_claim}),
             "pepper_secret": self.secrets.pepper_arn,
             "webhook_secret": self.secrets.webhook_arn,
-            "shipping": ",".join(self.stage.shipping),
             "shop_name": self.stage.shop_name,
             "customer_writes_per_minute": self.stage.customer_writes_per_minute,
             "customer_write_burst": self.stage.customer_write_burst,

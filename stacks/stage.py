@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from functions.model import retention
 from functions.model.lambdas import lambda_name
-from functions.model.money import parse_amounts
 from functions.model.reactions import HANDLERS, REACTIONS, Reaction
 from functions.model.stream_readers import READERS, StreamReader
 from functions.model.table import INDEX_PROJECTIONS
@@ -73,13 +72,6 @@ class InvalidSetting(ValueError):
     """A setting is invalid. The text of the error names the setting and the allowed values."""
 
 
-def _check_shipping(entries: tuple[str, ...]) -> None:
-    try:
-        parse_amounts(",".join(entries))
-    except ValueError as error:
-        raise ValueError(f"has '{error}': use the form EUR:490") from None
-
-
 def _check_shop_name(name: str) -> None:
     if not name.strip() or not name.isprintable():
         raise ValueError(f"is {name!r}: use printable characters only, at least one")
@@ -113,18 +105,11 @@ class Stage:
 
     name: str
 
-    shipping: tuple[str, ...] = setting(
-        (),
-        Rule(_check_shipping),
-        group="Set these first",
-        required=', the price for each currency, such as ["EUR:490"]; use ["EUR:0"] if shipping is free',
-    )
-    """The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other currencies
-    shipping is free."""
     sender: str = setting(
         "orders@shop.example",
         EMAIL,
         "it must be an e-mail address, such as orders@shop.example",
+        group="Set these first",
         required=" to an address whose domain SES has verified, for all mails of the shop and of Cognito",
     )
     """The sender address of mails. SES must have verified it. With `protect` or `mail_domain`, SES must have verified

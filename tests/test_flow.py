@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -25,7 +24,7 @@ from functions.shop import (
 from functions.shop.invoices import get_invoice_of_order
 from functions.shop.lists import ListRequest
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
-from proof.support.actors import get_stock, set_tax_rate
+from proof.support.actors import get_stock, set_shipping_prices, set_tax_rate
 
 
 def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(harness: ShopHarness) -> None:
@@ -72,9 +71,9 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.open_shop(available=10)
     discounts.create_discount(harness.shop, STAFF, "spring", 2000, limit=1)
     set_tax_rate(harness.shop, 2000)
-    dear = replace(harness.shop, shipping={"EUR": 490})
+    set_shipping_prices(harness.shop, EUR=490)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
-    placed = placing.place_order(dear, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order
+    placed = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order
     order_id, total = placed.order_id, 3 * 1250 - 750 + 490
     assert placed.total == total
 

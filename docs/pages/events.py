@@ -44,6 +44,8 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
     "total": 3750,
     "tracking_number": "00340434161094000000",
+    "shipping_method": "standard",
+    "pickup": False,
     "ttl": 1803029400,
     "version": 2,
     "why": "RETURNED",

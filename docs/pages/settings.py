@@ -56,17 +56,16 @@ files are yours: commit your values there. [The tables below](#all-settings) sho
 sender = "shop@your.domain"
 closed_order_days = 730
 tracing = true
-shipping = ["EUR:490", "CHF:590"]
 ```
 
 For one command (`synth`, `check-deploy`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
 `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
 An invalid value or an unknown setting is rejected; the error names the file and the setting.
 
-**Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. For free shipping, set
-`shipping = ["EUR:0"]`. Taxes are data, not settings ([how](how-to/set-taxes.md)). Before the deploy, SES must have
-verified the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The
-tests and the generated pages use it instead of your files (`-c stages=docs/stages`).
+**Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. Taxes
+([how](how-to/set-taxes.md)) and shipping ([how](how-to/set-shipping.md)) are data, not settings. Before the deploy, SES
+must have verified the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an
+example. The tests and the generated pages use it instead of your files (`-c stages=docs/stages`).
 
 To add a stage, write a file such as `stages/staging.toml` with `defaults_of = "prod"` or `defaults_of = "dev"`. The new
 stage takes all other settings, and `protect`, from that stage. `make deploy STAGE=staging` creates its stack,

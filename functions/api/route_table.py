@@ -109,6 +109,8 @@ ROUTES = (
     ("GET", "/orders/{order_id}/parcel", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/dispatched", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/delivered", "shipments"),
+    ("GET", "/shipping-methods", "shipping_methods"),
+    ("PUT", "/shipping-methods", "shipping_methods"),
     ("GET", "/tax-table", "taxes"),
     ("PUT", "/tax-table", "taxes"),
     ("GET", "/payments/unmatched", "unmatched_payments"),

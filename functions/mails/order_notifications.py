@@ -116,6 +116,7 @@ def render_notification(
     """
     words = NOTIFICATION_TEXTS[event]
     number = order_number(order.order_id).upper()
+    is_pickup = order.shipping_method is not None and order.shipping_method.pickup
     dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
     for_dropped = paid_value(order, dropped)
     money = partial(format_amount, currency=order.currency)
@@ -132,7 +133,9 @@ def render_notification(
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,
-        "address": order.address.shown if order.address and words.shows_address else (),
+        "address": order.address.shown if order.address and words.shows_address and not is_pickup else (),
+        "method": order.shipping_method.shown if order.shipping_method and words.shows_address else "",
+        "method_title": "Pick up at" if is_pickup else "Shipping method",
         "lines": [
             {"name": line.name, "quantity": line.quantity, "price": money(line.price * line.quantity)}
             for line in order.lines.values()

@@ -19,6 +19,7 @@ ShopError
 │   ├── PriceChanged(changed)             prices changed since the client read them
 │   ├── TotalChanged(total)               the order would cost another total than the client expects
 │   ├── NoTaxRate(country, tax_class)     the tax table has no rate for the destination of the order
+│   ├── ShippingMethodNotAvailable(shipping_method, available)  `available` has the ids that the order can choose
 │   ├── DiscountNotValid(code, why)       the code is unknown, not valid now or for this order, or used up
 │   ├── InsufficientFunds(balance)        the credit account does not have enough money for the payment or transfer
 │   ├── SelfTransfer                      a transfer from an account to itself
@@ -159,6 +160,20 @@ class NoTaxRate(CommandRejected):
     def __init__(self, country: str, tax_class: str) -> None:
         super().__init__(f"the shop does not sell goods of the tax class {tax_class} to {country}: it has no tax rate")
         self.country, self.tax_class = country, tax_class
+
+
+class ShippingMethodNotAvailable(CommandRejected):
+    """The shop does not send the order with this shipping method.
+
+    `shipping_method`: the id in the request, or None if the request named no method. `available`: the ids of the
+    methods that the order can choose. It is empty if the shop has no rate for the destination and currency.
+    """
+
+    def __init__(self, shipping_method: str | None, available: tuple[str, ...]) -> None:
+        wanted = "no shipping method is" if shipping_method is None else f"the shipping method {shipping_method} is not"
+        use = f"use one of: {', '.join(available)}" if available else "use another address or currency"
+        super().__init__(f"{wanted} available for this order; {use}")
+        self.shipping_method, self.available = shipping_method, available
 
 
 class DiscountNotValid(CommandRejected):

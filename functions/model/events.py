@@ -114,6 +114,8 @@ class ShipmentData:
     backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
+    shipping_method: str | None = None
+    pickup: bool = False
 
 
 @entity

@@ -25,20 +25,6 @@ It is also far below 2**53. JSON parsers may round numbers above 2**53.
 """
 
 
-def parse_amounts(text: str) -> dict[str, int]:
-    """Parse a setting with one amount in minor units for each currency, such as "EUR:490,USD:590".
-
-    Raises ValueError if an entry, such as "EUR:490", is invalid. The text of the error is this entry.
-    """
-    found: dict[str, int] = {}
-    for part in filter(None, text.split(",")):
-        currency, _, amount = part.partition(":")
-        if currency not in CURRENCIES or not amount.isdecimal() or int(amount) > MAX_MINOR_UNITS:
-            raise ValueError(part)
-        found[currency] = int(amount)
-    return found
-
-
 def format_amount(amount: int, currency: str) -> str:
     """Format an amount in minor units for display: 1250 and "EUR" become "12.50 EUR"."""
     digits = MINOR_DIGITS.get(currency, 2)

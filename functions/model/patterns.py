@@ -61,6 +61,7 @@ SHIPMENT_BY_TRACKING_NUMBER = Query[e.Shipment](    id="A21b", description="ship
 DISCOUNT_BY_CODE  = Get[e.Discount](      id="A22",  description="discount by code",                                           rows=(t.DISCOUNT,))
 DISCOUNTS        = Query[e.Discount](    id="A22b", description="all discount codes",                                         rows=(t.DISCOUNT,), index="gsi3", newest_first=False)
 TAX_TABLE        = Get[e.TaxTable](      id="A28", description="tax rates of all destinations",                               rows=(t.TAX_TABLE,))
+SHIPPING_TABLE   = Get[e.ShippingTable](id="A30", description="shipping methods and their rates",                           rows=(t.SHIPPING_TABLE,))
 LATEST_SELLER    = Query[e.Seller](      id="A29", description="latest version of the seller",                               rows=(t.SELLER,))
 SELLER_BY_VERSION = Get[e.Seller](       id="A29b", description="seller by version",                                         rows=(t.SELLER,))
 ACCOUNT_BY_ID = Get[e.Account](       id="A27", description="gift card or store credit account, with its balance",        rows=(t.ACCOUNT,))

@@ -260,6 +260,11 @@ TAX_TABLE = Row(
     "TAXES / TAXES",
     owner=NOBODY,
 )
+SHIPPING_TABLE = Row(
+    e.ShippingTable,
+    "SHIPPING / METHODS",
+    owner=NOBODY,
+)
 SELLER = Row(
     e.Seller,
     "SELLER / VERSION#{version:06}",

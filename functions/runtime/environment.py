@@ -51,7 +51,6 @@ class ApiEnvironment(OriginEnvironment):
     secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
     `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
-    `shipping`: the shipping cost of an order for each currency in minor units (cents), such as "EUR:490,USD:590".
     `shop_name`: the shop's name, which is printed on invoices.
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
     `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
@@ -68,7 +67,6 @@ class ApiEnvironment(OriginEnvironment):
     webhook_secret: str
     closed_order_days: int
     return_window_days: int
-    shipping: str
     shop_name: str
     customer_writes_per_minute: int = 0
     customer_write_burst: int = 0

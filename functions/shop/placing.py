@@ -1,6 +1,6 @@
 """Quote and place orders: one transaction writes the order, reserves its stock and redeems its discount."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from functions.model.entities import (
     Line,
     Order,
     Product,
+    ShippingTable,
     TaxTable,
 )
 from functions.model.errors import (
@@ -31,9 +32,10 @@ from functions.model.errors import (
 )
 from functions.model.money import MAX_MINOR_UNITS
 from functions.model.patterns import ORDERS_OF_CUSTOMER
-from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, TAX_TABLE
-from functions.shop import discounts, stock, taxes
+from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, SHIPPING_TABLE, TAX_TABLE
+from functions.shop import discounts, shipping_methods, stock, taxes
 from functions.shop.idempotency import fingerprint
+from functions.shop.shipping_methods import AvailableMethod
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_PRODUCTS = 90
@@ -77,6 +79,14 @@ class PlacedOrder:
     replayed: bool
 
 
+@dataclass(frozen=True)
+class Quote:
+    """The order that would be written. `shipping_methods`: those that it can choose, with their prices."""
+
+    order: Order
+    shipping_methods: Sequence[AvailableMethod]
+
+
 def derive_order_id(shop: ShopContext, customer_id: str, key: str) -> str:
     """Return the order id for a customer's idempotency key. The same customer and key always give the same id."""
     return shop.derive_id("order", customer_id, key)
@@ -93,27 +103,32 @@ def place_order(
     expected_total: int | None = None,
     tax_id: str | None = None,
     billing_address: Address | None = None,
+    shipping_method: str | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
     showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
-    `address`; the taxes are those of `address`. The order's id is derived from the customer and `key`, and the write
-    requires that no order with this id exists. So a repeated request returns the order of the
-    first request. A rejected order stores nothing, so its idempotency key can be used again.
+    `address`; the taxes are those of `address`. `shipping_method`: the id of a method, or None for the first available
+    one. The order's id is derived from the customer and `key`, and the write requires that no order with this id
+    exists. So a repeated request returns the order of the first request. A rejected order stores nothing, so its
+    idempotency key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
     at once.
 
     Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, NoTaxRate,
-    DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
+    ShippingMethodNotAvailable, DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused,
+    InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
 
     def place() -> PlacedOrder:
-        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id)
+        priced = _price_order(
+            shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id, shipping_method
+        )
         if isinstance(priced, PlacedOrder):
             return priced
         if expected_total not in (None, priced.order.total):
@@ -136,30 +151,36 @@ def quote_order(
     address: Address,
     discount_code: str | None = None,
     tax_id: str | None = None,
-) -> Order:
+    shipping_method: str | None = None,
+) -> Quote:
     """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
 
     Raises the same errors as `place_order`, except those about the key, the expected total
     and unpaid orders.
     """
 
-    def quote() -> Order:
-        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id)
+    def quote() -> Quote:
+        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id, shipping_method)
         assert isinstance(priced, PricedOrder), "no order has this id"
         if priced.discount is not None and priced.discount.limit is not None:
             discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
-        return stock.assign_available_parts(shop, priced.order, priced.products)
+        order = stock.assign_available_parts(shop, priced.order, priced.products)
+        return Quote(order, priced.shipping_methods)
 
     return retry_on_conflict(shop, quote)
 
 
 @dataclass(frozen=True)
 class PricedOrder:
-    """An order that is not written yet, and the items from which its prices come."""
+    """An order that is not written yet, and the items from which its prices come.
+
+    `shipping_methods`: those that the order can choose, with their prices.
+    """
 
     order: Order
     products: Mapping[str, Product]
     discount: Discount | None
+    shipping_methods: Sequence[AvailableMethod]
 
 
 def _price_order(
@@ -171,12 +192,14 @@ def _price_order(
     body_fingerprint: str,
     discount_code: str | None,
     tax_id: str | None,
+    shipping_method: str | None,
 ) -> PricedOrder | PlacedOrder:
     """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
 
     Returns a PlacedOrder if an order with this id exists.
     """
-    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id), TAX_TABLE.key()]
+    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
+    keys += [TAX_TABLE.key(), SHIPPING_TABLE.key()]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
         keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
@@ -190,16 +213,19 @@ def _price_order(
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
     order = replace(_build_order(shop, customer, order_id, lines, products, address, body_fingerprint), tax_id=tax_id)
-    tax_table = next((item for item in found if isinstance(item, TaxTable)), None)
-    order = taxes.set_tax_rates(order, tax_table, {id: product.tax_class for id, product in products.items()})
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
+    shipping_table = next((item for item in found if isinstance(item, ShippingTable)), None)
+    available = shipping_methods.find_available_methods(shipping_table, order, products)
+    order = shipping_methods.set_shipping(order, shipping_table, available, shipping_method)
+    tax_table = next((item for item in found if isinstance(item, TaxTable)), None)
+    order = taxes.set_tax_rates(order, tax_table, {id: product.tax_class for id, product in products.items()})
     order = replace(order, total=pricing.order_total(order))
     if order.total > MAX_MINOR_UNITS:
         raise InvalidInput("lines", "the total of the order exceeds the maximum")
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
-    return PricedOrder(order, products, discount)
+    return PricedOrder(order, products, discount, available)
 
 
 def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
@@ -257,10 +283,7 @@ def _build_order(
     address: Address,
     body_fingerprint: str,
 ) -> Order:
-    """Return a new order with the current prices and shipping costs, without discount, taxes and total.
-
-    Nothing is written.
-    """
+    """Return a new order with the current prices, without discount, shipping, taxes and total. Nothing is written."""
     if unknown := tuple(id for id in lines if id not in products):
         raise UnknownProducts(unknown)
     if ended := tuple(id for id in lines if products[id].discontinued):
@@ -287,7 +310,6 @@ def _build_order(
         lines=ordered,
         address=address,
         fingerprint=body_fingerprint,
-        shipping=shop.shipping.get(currency, 0),
         customer_name=customer.name,
         customer_version=customer.version,
         sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,

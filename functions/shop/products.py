@@ -43,13 +43,14 @@ def create_product(
     category: str = ROOT_CATEGORY,
     catalog: str = DEFAULT_CATALOG,
     tax_class: str = STANDARD_CLASS,
+    weight: int = 0,
 ) -> Product:
     """Create a product with no pieces in stock. Only staff may call this command.
 
     `price`: in the currency's smallest unit, for example cents. `parts`: the number of items that share the stock. Each
     of these items is created with 0 pieces. `backorder`: True if more pieces may be ordered than are in stock.
-    `category`: the path of a category, for example /kitchen/mugs/. Raises InvalidInput, UnknownCategory if the category
-    does not exist, AlreadyExists, NotAllowed.
+    `category`: the path of a category, for example /kitchen/mugs/. `weight`: of one piece, in grams. Raises
+    InvalidInput, UnknownCategory if the category does not exist, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -62,6 +63,7 @@ def create_product(
         category=category,
         catalog=catalog,
         tax_class=tax_class,
+        weight=weight,
         created_at=now,
         updated_at=now,
     )
@@ -138,6 +140,7 @@ def update_product(
     parts: int | None = None,
     discontinued: bool | None = None,
     tax_class: str | None = None,
+    weight: int | None = None,
 ) -> Product:
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
@@ -162,6 +165,7 @@ def update_product(
             catalog=before.catalog if catalog is None else catalog,
             discontinued=before.discontinued if discontinued is None else discontinued,
             tax_class=before.tax_class if tax_class is None else tax_class,
+            weight=before.weight if weight is None else weight,
         )
         if parts is not None:
             wanted = with_part_count(wanted, parts)

@@ -48,6 +48,7 @@ def build_shipment(order: Order, quantities: Quantities) -> Shipment:
     pieces were not in stock when they were ordered. The warehouse sends these pieces last. So this number is the
     backordered quantity of the order line, but at most the number of unsent pieces.
     """
+    method = order.shipping_method
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
         order_id=order.order_id,
@@ -58,6 +59,8 @@ def build_shipment(order: Order, quantities: Quantities) -> Shipment:
         backordered={id: quantity for id, quantity in missing.items() if quantity} or None,
         created_at=order.updated_at,
         updated_at=order.updated_at,
+        shipping_method=method.id if method else None,
+        pickup=method.pickup if method else False,
     )
 
 

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -34,9 +34,8 @@ class ShopContext:
 
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
     `closed_order_days`: for how many days a closed order stays in the table before it is archived.
-    `return_window_days`: for how many days delivered goods can be returned. `shipping`: the shipping costs of an order
-    in the currency's smallest unit (cents), by currency; orders in any other currency ship free.
-    `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
+    `return_window_days`: for how many days delivered goods can be returned. `unpaid_orders_per_customer`: how many
+    unpaid orders a customer may have; 0 means no limit.
     """
 
     table: Table
@@ -44,7 +43,6 @@ class ShopContext:
     pepper: Callable[[], bytes] = bytes
     closed_order_days: int = 365
     return_window_days: int = 30
-    shipping: Mapping[str, int] = field(default_factory=dict)
     unpaid_orders_per_customer: int = 0
 
     def now(self) -> datetime:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from functions.dynamodb.writes import put_if_absent, update
-from functions.model.entities import ELSEWHERE, STANDARD_CLASS, Address, Order, TaxRate, TaxTable
+from functions.model.entities import STANDARD_CLASS, Address, Order, TaxRate, TaxTable
 from functions.model.errors import InvalidInput, NoTaxRate
 from functions.model.patterns import TAX_TABLE
 from functions.model.table import TAX_TABLE as TAX_TABLE_ROW
@@ -102,8 +102,7 @@ def find_rate(table: TaxTable, address: Address, tax_classes: Sequence[str], day
 
     The region of the address comes first, then its country, then ELSEWHERE. Raises NoTaxRate.
     """
-    destinations = [f"{address.country}-{address.region}"] if address.region else []
-    for destination in (*destinations, address.country, ELSEWHERE):
+    for destination in address.destinations:
         for tax_class in tax_classes:
             valid = [
                 (one.valid_from, one.rate)

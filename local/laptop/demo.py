@@ -14,9 +14,21 @@ from local.world import expiry
 from ops.api_client import ApiClient
 from ops.scenarios import EffectMissing, ScenarioClients, ScenarioClock, ScenarioTarget, run_scenarios
 
+SHIPPING_METHODS = [
+    {
+        "id": "standard",
+        "name": "Parcel",
+        "days": {"min": 2, "max": 4},
+        "free_from": {"EUR": 10_000},
+        "rates": [{"destination": "*", "currency": "EUR", "price": 490}],
+    }
+]
+"""The shipping methods of the demo's shop."""
+
 
 def run_demo(shop: RunningShop) -> None:
     """Run and print all scenarios. Raises EffectMissing if an expected result does not arrive in time or is wrong."""
+    shop.api_client("staff").call("PUT", "/shipping-methods", {"methods": SHIPPING_METHODS})
     run_scenarios(DemoClients(shop))
     print("Next: docs/extending.md")
 

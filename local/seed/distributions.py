@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.model.entities import Address
+from functions.model.entities import Address, DeliveryDays, ShippingMethod, ShippingRate
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,24 @@ COMPANIES = (
     "Larch Works", "Maple Clinic", "Rowan Press",
 )  # fmt: skip
 TAX_RATES = ("AT standard 2000-01-01 2000", "DE standard 2007-01-01 1900", "* standard 2000-01-01 0")
+SHIPPING_METHODS = (
+    ShippingMethod(
+        id="standard",
+        name="Parcel",
+        days=DeliveryDays(min=2, max=4),
+        free_from={"EUR": 15_000},
+        rates=(
+            ShippingRate(destination="AT", currency="EUR", minimum=0, price=490),
+            ShippingRate(destination="*", currency="EUR", minimum=0, price=990),
+        ),
+    ),
+    ShippingMethod(
+        id="shop",
+        name="Shop in Vienna",
+        pickup=True,
+        rates=(ShippingRate(destination="AT", currency="EUR", minimum=0, price=0),),
+    ),
+)
 SELLER = Address(name="Elm Row GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
 SELLER_TAX_IDS, SELLER_BANK = ("ATU12345675",), "AT61 1904 3002 3457 3201"
 DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (1_000, 0), "SPRING15": (1_500, 3_000), "THANKS5": (500, 0)}

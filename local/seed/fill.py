@@ -15,7 +15,6 @@ from typing import Any
 import boto3
 
 from functions.handlers.event_publisher import to_put_events_entry
-from functions.model.money import parse_amounts
 from functions.model.reactions import REACTIONS
 from local.laptop import users
 from local.laptop.shop_client import RunningShop, state_option
@@ -98,7 +97,6 @@ def _settings_of(shop: RunningShop, variables: dict[str, str]) -> dict[str, Any]
         "pepper": lambda: pepper,
         "closed_order_days": int(variables["CLOSED_ORDER_DAYS"]),
         "return_window_days": int(variables["RETURN_WINDOW_DAYS"]),
-        "shipping": parse_amounts(variables["SHIPPING"]),
     }
 
 

@@ -28,6 +28,7 @@ from functions.shop.returns import ReturnedGoods, return_goods
 from functions.shop.reviews import write_review
 from functions.shop.sellers import replace_seller
 from functions.shop.shipments import deliver_shipment, dispatch_shipment
+from functions.shop.shipping_methods import replace_shipping_table
 from functions.shop.shop import Caller
 from functions.shop.taxes import replace_tax_table
 from local.seed import distributions as d
@@ -88,6 +89,7 @@ class History:
         for name in d.COMPANIES:
             create_company(self._shop, STAFF, _slug(name), name)
         replace_tax_table(self._shop, STAFF, [TaxRate.from_text(text) for text in d.TAX_RATES])
+        replace_shipping_table(self._shop, STAFF, d.SHIPPING_METHODS)
         replace_seller(self._shop, STAFF, d.SELLER, d.SELLER_TAX_IDS, d.SELLER_BANK)
         for code, (rate, minimum) in d.DISCOUNTS.items():
             create_discount(self._shop, STAFF, code, rate, minimum=minimum, currency=CURRENCY if minimum else None)

@@ -21,7 +21,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
 from functions.model import metrics
 from functions.model.metrics import MetricDefinition
-from functions.model.patterns import TAX_TABLE
+from functions.model.patterns import SHIPPING_TABLE, TAX_TABLE
 from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MINUTES
 from functions.model.table import INDEX_PROJECTIONS
 from functions.shop.sellers import get_latest_seller
@@ -404,6 +404,16 @@ def check_taxes(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
         yield CheckResult("taxes", "tax rates and the seller are stored")
 
 
+def check_shipping(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Report a shop without shipping methods, whose orders ship for free."""
+    table = target.shop.table.get(SHIPPING_TABLE)
+    if table is None or not table.methods:
+        action = "Follow docs/how-to/set-shipping.md, unless shipping is free."
+        yield CheckResult("shipping", "never stored: shipping methods; all orders ship for free", action)
+    else:
+        yield CheckResult("shipping", f"shipping methods: {', '.join(one.id for one in table.methods)}")
+
+
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Report the indexes that were not read in the last 14 days.
 
@@ -443,6 +453,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
     check_drift,
     check_payments,
     check_taxes,
+    check_shipping,
     check_indexes,
 )
 

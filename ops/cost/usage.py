@@ -55,7 +55,7 @@ class Stored:
 # fmt: off
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
-        "api": Usage(calls=1, read=5, written=7),
+        "api": Usage(calls=1, read=6, written=7),
         "copies_reader": Usage(calls=1, read=1, written=4),
         "event_publisher": Usage(calls=1),
         "order_notification": Usage(calls=1, read=2, written=2, messages=1),

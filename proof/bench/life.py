@@ -12,7 +12,7 @@ items" includes the first change, and the next row includes both:
 - The order's item could contain its payment and shipment. But with many parcels, payments and refunds, the item would
   exceed DynamoDB's maximum size of an item, and each change would write the whole item again.
 
-With five lines, the shop is 40.5 units above the first floor: 18 write units and 22.5 read units. [Decision
+With five lines, the shop is 41.5 units above the first floor: 18 write units and 23.5 read units. [Decision
 69](decisions/cost-and-scale.md#d69) lists what each unit is for.
 
 In the last rows, a change is delivered again. The shop then writes each copy again, and DynamoDB rejects the write by

@@ -1,20 +1,19 @@
 """Credit notes: together they take off the invoice what the shop gave back, each amount once and with its tax."""
 
-from dataclasses import replace
 from functools import partial
 
 from functions.model.entities import TaxRate
 from functions.shop import cancellation, credit_notes, refunds, returns, taxes
 from local.world.harness import ANN, READERS, STAFF, WAREHOUSE, ShopHarness
 from proof.mutants.items import Image, number, stored_items, stored_order, text
-from proof.support.actors import report_dispute
+from proof.support.actors import report_dispute, set_shipping_prices
 from proof.support.client_faults import run_before_call
 
 
 def deliver_orders(harness: ShopHarness, count: int, mugs: int = 3, shipping: int = 0) -> list[str]:
     """Place, pay and deliver orders of mugs for 12.50 with 20 % tax. Return their ids."""
     harness.open_shop(available=100)
-    harness.shop = replace(harness.shop, shipping={"EUR": shipping})
+    set_shipping_prices(harness.shop, EUR=shipping)
     rate = TaxRate(destination="*", tax_class="standard", valid_from="2000-01-01", rate=2000)
     taxes.replace_tax_table(harness.shop, STAFF, [rate])
     ids = [harness.place_order(f"key-{one}", mug=mugs) for one in range(count)]

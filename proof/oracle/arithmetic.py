@@ -6,13 +6,11 @@ Amounts are in the smallest unit of their currency, for example cents.
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
 from fractions import Fraction
-from math import floor
+from math import floor, inf
 from typing import Any, NamedTuple
 
 CURRENCIES = {"pen": "USD", "fan": "JPY"}
 """The currencies of the products that are not sold in EUR."""
-SHIPPING = 490
-"""The price of the shipping of an order in EUR in the stage `dev` (docs/settings.md). In USD and JPY it is 0."""
 RATES_OFF = {"SPRING": 1_750, "FREE": 10_000}
 MAX_USES = {"SPRING": 4, "FREE": 2}
 MAX_CLOCK_ERROR_SECONDS = 3
@@ -89,6 +87,23 @@ def rate_of(rates: Sequence[Mapping[str, Any]], country: str, tax_classes: Seque
         for one in rates
         if (one["destination"], one["tax_class"]) == (destination, tax_class)
     )
+
+
+def shipping_price(method: Mapping[str, Any], country: str, currency: str, value: int, weight: int) -> int | None:
+    """Return the price of a shipping method, or None if it cannot send the goods.
+
+    `value`: of the goods after the discount. `weight`: in grams. Only the rates of the country count, or those for "*"
+    if the country has none. The last rate whose lower limit is reached applies.
+    """
+    of_currency = [one for one in method["rates"] if one["currency"] == currency]
+    of_country = [one for one in of_currency if one["destination"] == country]
+    rates = of_country or [one for one in of_currency if one["destination"] == "*"]
+    price, reached = None, {"value": value, "weight": weight}[method.get("by", "value")]
+    for rate in sorted(rates, key=lambda one: int(one.get("from", 0))):
+        if rate.get("from", 0) <= reached:
+            price = int(rate["price"])
+    is_free = value >= method.get("free_from", {}).get(currency, inf)
+    return 0 if is_free and price is not None else price
 
 
 def paid_for(lines: Mapping[str, Any], rows: Mapping[str, Row], pieces: Mapping[str, int]) -> int:

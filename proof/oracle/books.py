@@ -3,13 +3,13 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Any
 
-from proof.oracle.arithmetic import Row, currency_of, rate_of, rows_of_goods, taxed_row
+from proof.oracle.arithmetic import Row, currency_of, price_of_goods, rate_of, rows_of_goods, shipping_price, taxed_row
 from proof.oracle.observations import CardPayment, Image, Observations, ObservedRequest
 
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
@@ -130,9 +130,17 @@ class Books:
         if times:
             self.premises[f"{self.rule}: {premise}"] += times
 
-    def shipping_of(self, products: Iterable[str]) -> int:
-        """Return the price of the shipping of an order with these products. Only orders in EUR pay for shipping."""
-        return self.seen.shipping if currency_of(products) == "EUR" else 0
+    def shipping_of(self, order: OrderRecord) -> tuple[str, int]:
+        """Return the id of the shipping method of an order and its price before tax, or ("", 0) without methods."""
+        asked, lines = order.placed_by[0].body, order.item["lines"]
+        currency, country = currency_of(order.ordered), asked["address"]["country"]
+        value = price_of_goods(lines) - (order.item.get("discount") or {"amount": 0})["amount"]
+        weight = sum(self._weights.get(id, 0) * pieces for id, pieces in order.ordered.items())
+        for method in self._shipping_methods:
+            price = shipping_price(method, country, currency, value, weight)
+            if price is not None and asked.get("shipping_method", method["id"]) == method["id"]:
+                return method["id"], price
+        return "", 0
 
     def goods_rows(self, order: OrderRecord) -> dict[str, Row]:
         """Return what the customer pays for each product of an order, with the tax rates of their country."""
@@ -145,7 +153,7 @@ class Books:
         """Return what the customer pays for the shipping of an order."""
         table, country = self._tax_table, order.placed_by[0].body["address"]["country"]
         rate = rate_of(table["rates"], country, ["shipping", "standard"])
-        return taxed_row(self.shipping_of(order.ordered), rate, is_net=table["net_prices"])
+        return taxed_row(self.shipping_of(order)[1], rate, is_net=table["net_prices"])
 
     def rows_of(self, order: OrderRecord) -> list[Row]:
         """Return all rows of an order: its products, and its shipping if it costs something."""
@@ -155,6 +163,15 @@ class Books:
     @cached_property
     def _tax_table(self) -> Mapping[str, Any]:
         return next(one.body for _, one in self.asked("PUT", "/tax-table"))
+
+    @cached_property
+    def _shipping_methods(self) -> Sequence[Mapping[str, Any]]:
+        return next((one.body["methods"] for _, one in self.asked("PUT", "/shipping-methods")), ())
+
+    @cached_property
+    def _weights(self) -> Mapping[str, int]:
+        asked = [one.body for _, one in self.asked("POST", "/products")]
+        return {body["product_id"]: body["weight"] for body in asked if "weight" in body}
 
     @cached_property
     def _tax_classes(self) -> Mapping[str, str]:

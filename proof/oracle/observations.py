@@ -97,17 +97,16 @@ class ObservedMail:
 class Observations:
     """All that the oracle knows about a run.
 
-    `shipping`: the shipping price of an order in EUR. `assumed_delivered_days`: how many days after its last parcel an
-    order counts as delivered. `parcels`: the pieces by product of each parcel that the warehouse was asked to pack, by
-    the path of the shipment in the API. `history`: all versions of each item by (PK, SK), each with the time of its
-    write. None stands for a deletion. `archive`: the S3 objects of the archive by key. `ignored_orders`: the damaged
-    orders that the simulation wrote to the table itself. `personal_words`: by customer id, the words that occur only in
-    this customer's name, mail address and street. `events_lost_up_to`: events of changes until this time may be lost.
-    `republished_events`: the ids of the events that an operator published.
+    `assumed_delivered_days`: how many days after its last parcel an order counts as delivered. `parcels`: the pieces by
+    product of each parcel that the warehouse was asked to pack, by the path of the shipment in the API. `history`: all
+    versions of each item by (PK, SK), each with the time of its write. None stands for a deletion. `archive`: the S3
+    objects of the archive by key. `ignored_orders`: the damaged orders that the simulation wrote to the table itself.
+    `personal_words`: by customer id, the words that occur only in this customer's name, mail address and street.
+    `events_lost_up_to`: events of changes until this time may be lost. `republished_events`: the ids of the events that
+    an operator published.
     """
 
     now: float
-    shipping: int
     assumed_delivered_days: int
     requests: Sequence[ObservedRequest]
     payments: Sequence[CardPayment]

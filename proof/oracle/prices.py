@@ -46,7 +46,11 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
         kept = item.get("discount") or {"code": "", "amount": 0, "rate": 0}
         if (kept["code"], kept["amount"], kept["rate"]) != (code, off, RATES_OFF.get(code, 0)):
             yield f"order {order.id}: the code {code!r} takes {off} off {goods}, but the order has {kept}"
-        shipping = books.shipping_of(item["lines"])
+        method, shipping = books.shipping_of(order)
+        books.count_premise("the price of a shipping method was known", bool(method))
+        books.count_premise("a shipping method was free", bool(method) and not shipping)
+        if str(item["shipping_method"] or "").partition(" ")[0] != method:
+            yield f"order {order.id} is sent with {item['shipping_method']!r} instead of {method!r}"
         expected = (sum(row.gross for row in books.rows_of(order)), shipping, currency_of(item["lines"]))
         books.count_premise("taxes were added to the prices", bool(item["net_prices"]))
         if (item["total"], item["shipping"], item["currency"]) != expected:
@@ -102,9 +106,10 @@ def answers_show_the_price_of_the_order(books: Books) -> Iterator[str]:
 
 def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
     lines = {line["product_id"]: line for line in shown["lines"]}
-    goods, shipping = price_of_goods(lines), books.shipping_of(lines)
+    goods = price_of_goods(lines)
     off = discount_on(goods, RATES_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
     order = books.orders.get(shown["order_id"])
+    shipping = books.shipping_of(order)[1] if order and order.placed_by else shown["shipping"]
     taxes = sums_by_rate(books.rows_of(order)) if order and order.placed_by else shown["taxes"]
     total = sum(one["net"] + one["tax"] for one in taxes)
     due = total - shown["paid"] if shown["status"] == "PENDING" else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from proof.oracle import arithmetic
 from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
 from proof.simulation.invariants import landed_late
 from proof.simulation.provider import is_outside, refund_id_in_shop
@@ -24,7 +23,6 @@ def collect_observations(world: Simulation) -> Observations:
     settings = world.template.environment(world.table.name)
     return Observations(
         now=world.tasks.now,
-        shipping=arithmetic.SHIPPING if settings["SHIPPING"] else 0,
         assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
         requests=[_to_request(one) for one in world.clients.exchanges],
         payments=[

@@ -198,8 +198,7 @@ def _rule(properties: Mapping[str, Any]) -> RuleSettings:
 
 
 DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
-    *[{}] * 3,
-    *[{"SHIPPING": ""}] * 2,
+    *[{}] * 5,
     *[{"CLOSED_ORDER_DAYS": "1", "RETURN_WINDOW_DAYS": "1", "ASSUMED_DELIVERED_DAYS": "1"}] * 2,
     {"CLOSED_ORDER_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )

@@ -54,6 +54,39 @@ TAX_RATES = [
     for destination, rates in {"AT": (2000, 1000), "DE": (1900, 700), "*": (0, 0)}.items()
     for tax_class, rate in zip(("standard", "reduced"), rates, strict=True)
 ]
+WEIGHTS = {"mug": 400, "pot": 1_200, "tea": 100}
+"""The weights of products in grams. The other products have none."""
+SHIPPING_METHODS: list[dict[str, Any]] = [
+    {
+        "id": "standard",
+        "name": "Parcel",
+        "days": {"min": 2, "max": 4},
+        "free_from": {"EUR": 10_000},
+        "rates": [
+            {"destination": "*", "currency": "EUR", "price": 1_490},
+            {"destination": "AT", "currency": "EUR", "from": 3_000, "price": 390},
+            {"destination": "AT", "currency": "EUR", "price": 490},
+            {"destination": "*", "currency": "USD", "price": 690},
+        ],
+    },
+    {
+        "id": "express",
+        "name": "Express parcel",
+        "by": "weight",
+        "rates": [
+            {"destination": "*", "currency": "EUR", "price": 990},
+            {"destination": "*", "currency": "EUR", "from": 1_000, "price": 1_990},
+            {"destination": "*", "currency": "JPY", "price": 0},
+        ],
+    },
+    {
+        "id": "collect",
+        "name": "Shop in Vienna",
+        "pickup": True,
+        "rates": [{"destination": "*", "currency": "EUR", "price": 0}],
+    },
+]
+"""All these methods send orders in EUR. Of the other currencies, each has one method."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock, which three items share. Customers follow it instead of ordering it."""
@@ -164,9 +197,11 @@ class SimulatedTraffic:
         """Create everything that customers use: products with stock, discount codes, gift cards ..."""
         taxes = {"rates": TAX_RATES, "net_prices": self.rng.happens(0.25, "net prices")}
         self._expect(200, STAFF, "PUT", "/tax-table", taxes)
+        if self._has_shipping_methods:
+            self._expect(200, STAFF, "PUT", "/shipping-methods", {"methods": SHIPPING_METHODS})
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
-            body["tax_class"] = TAX_CLASSES.get(id, "standard")
+            body |= {"tax_class": TAX_CLASSES.get(id, "standard"), "weight": WEIGHTS.get(id, 0)}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
         for currency, (id, price) in CURRENCIES.items():
@@ -184,6 +219,11 @@ class SimulatedTraffic:
             self._issue("/gift-cards", 2500 * (1 + number), f"card-{number}")
         for id in COMPANIES:
             self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
+
+    @property
+    def _has_shipping_methods(self) -> bool:
+        """Whether the shop has shipping methods in this run. Without methods, it ships for free."""
+        return self.rng.happens(0.75, "shipping methods")
 
     # a day with customers ---------------------------------------------------------------------------------------------
     def commands(self, first: int = 0) -> list[PlannedCommand]:
@@ -231,6 +271,9 @@ class SimulatedTraffic:
         code = self.rng.choice(("", "", "spring", "spring", "spring", "free"), name, "code")
         if code:
             body["discount_code"] = code
+        method = self.rng.choice(("", "standard", "express", "collect"), name, "shipping method")
+        if method and self._has_shipping_methods:
+            body["shipping_method"] = method
 
         def place() -> None:
             said = self._place(customer, f"key-{number}", body)

@@ -15,7 +15,10 @@ from functions.model.entities import (
     ELSEWHERE,
     Address,
     ArchivedOrder,
+    DeliveryDays,
     Order,
+    ShippingMethod,
+    ShippingRate,
     Stock,
     TaxRate,
     TimelineEntry,
@@ -38,6 +41,7 @@ from functions.shop import (
     products,
     returns,
     shipments,
+    shipping_methods,
     taxes,
 )
 from functions.shop.fulfilment import fulfil_order
@@ -60,6 +64,16 @@ def set_tax_rate(shop: ShopContext, rate: int, tax_class: str = "standard") -> N
     """Give the shop a tax table with one rate, which applies everywhere."""
     rates = [TaxRate(destination=ELSEWHERE, tax_class=tax_class, valid_from="2000-01-01", rate=rate)]
     taxes.replace_tax_table(shop, STAFF, rates)
+
+
+def set_shipping_prices(shop: ShopContext, **prices: int) -> None:
+    """Give the shop one shipping method, "standard", with these prices by currency. It sends to all destinations."""
+    rates = [
+        ShippingRate(destination=ELSEWHERE, currency=currency, minimum=0, price=price)
+        for currency, price in prices.items()
+    ]
+    method = ShippingMethod(id="standard", name="Parcel", rates=tuple(rates), days=DeliveryDays(min=2, max=4))
+    shipping_methods.replace_shipping_table(shop, STAFF, [method])
 
 
 def ensure_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> None:

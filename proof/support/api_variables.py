@@ -14,7 +14,6 @@ VARIABLES = {
     "WEBHOOK_SECRET": "webhook",
     "CLOSED_ORDER_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
-    "SHIPPING": "USD:590",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
     "PROVIDER_URL": "http://127.0.0.1:9",

@@ -46,6 +46,23 @@ BODIES: dict[str, Any] = {
         "rates": [{"destination": "AT", "tax_class": "standard", "rate": 2000}],
         "reverse_charge_in": ["DE"],
     },
+    "PUT /shipping-methods": {
+        "methods": [
+            {
+                "id": "standard",
+                "name": "Parcel",
+                "days": {"min": 2, "max": 4},
+                "free_from": {"EUR": 5000},
+                "rates": [{"destination": "AT", "currency": "EUR", "price": 490}],
+            },
+            {
+                "id": "shop",
+                "name": "Shop in Vienna",
+                "pickup": True,
+                "rates": [{"destination": "AT", "currency": "EUR", "price": 0}],
+            },
+        ]
+    },
     "PUT /seller": {"address": {**HOME_ADDRESS, "name": "Elm & Sons"}, "tax_ids": ["ATU12345675"], "bank": "AT61 1904"},
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
@@ -130,6 +147,8 @@ STAFF_ROUTES = {
     "POST /orders/{order_id}/credit-notes",
     "GET /tax-table",
     "PUT /tax-table",
+    "GET /shipping-methods",
+    "PUT /shipping-methods",
     "GET /seller",
     "PUT /seller",
     "POST /gift-cards",

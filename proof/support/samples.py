@@ -157,6 +157,19 @@ _SAMPLES: dict[Row[Any], Any] = {
         created_at=AT,
         updated_at=AT,
     ),
+    t.SHIPPING_TABLE: e.ShippingTable(
+        methods=(
+            e.ShippingMethod(
+                id="standard",
+                name="Parcel",
+                rates=(e.ShippingRate(destination="AT", currency="EUR", minimum=0, price=490),),
+                days=e.DeliveryDays(min=2, max=4),
+                free_from={"EUR": 5000},
+            ),
+        ),
+        created_at=AT,
+        updated_at=AT,
+    ),
     t.SELLER: e.Seller(
         address=e.Address(name="Elm & Sons", street="2 Elm Row", postcode="1010", city="Wien", country="AT"),
         tax_ids=("ATU12345675",),

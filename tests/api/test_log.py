@@ -41,7 +41,7 @@ def test_a_request_logs_its_order_and_its_consumed_units(api: ApiHarness, logged
     api.call("GET", f"/orders/{order_id}", ANN)
     api.call("GET", "/orders/ann%40example.com", ANN)
     assert [(line.get("order_id"), line["units"]) for line in logged] == [
-        (order_id, {"read": 4.0, "write": 5.0}),
+        (order_id, {"read": 5.0, "write": 5.0}),
         (order_id, {"read": 1.0, "write": 0.0}),
         (None, {"read": 0.0, "write": 0.0}),
     ]

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.shop.fulfilment import fulfil_order
+from proof.support.actors import set_shipping_prices
 from proof.support.http_client import ANN, BOB, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, order_body
 
 
@@ -19,8 +20,8 @@ def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness)
     said = placed.body
     assert set(said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
-        "lines", "address", "billing_address", "discount", "shipping", "taxes", "net_prices", "tax_id",
-        "reverse_charge", "paid", "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
+        "lines", "address", "billing_address", "discount", "shipping", "shipping_method", "taxes", "net_prices",
+        "tax_id", "reverse_charge", "paid", "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
     }  # fmt: skip
     assert (said["status"], said["total"], said["currency"]) == ("PENDING", 5 * 1250, "EUR")
     mugs = {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}
@@ -86,6 +87,7 @@ def test_a_key_may_be_any_word(api: ApiHarness, key: str) -> None:
 
 
 def test_shipping_is_added_by_the_currency(api: ApiHarness) -> None:
+    set_shipping_prices(api.shop, EUR=490, USD=590)
     create_cup(api)
     placed = api.place_order(cup=2).body
     assert (placed["shipping"], placed["total"], placed["due"]) == (590, 1590, 1590)

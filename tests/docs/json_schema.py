@@ -3,8 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-TYPES: Mapping[str, type[Any]] = {"string": str, "object": dict, "array": list, "null": type(None), "integer": int}
-IGNORED_KEYWORDS = {"$schema", "title", "description", "format"}
+TYPES: Mapping[str, type[Any]] = {
+    "string": str,
+    "object": dict,
+    "array": list,
+    "null": type(None),
+    "integer": int,
+    "boolean": bool,
+}
+IGNORED_KEYWORDS = {"$schema", "title", "description", "format", "default"}
 SUPPORTED_KEYWORDS = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
 
 
@@ -12,7 +19,7 @@ def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> I
     """Yield each violation of the schema, with its place. Raises ValueError for an unsupported keyword."""
     if strange := schema.keys() - SUPPORTED_KEYWORDS - IGNORED_KEYWORDS:
         raise ValueError(f"{at}: unknown keyword {strange}")
-    if "type" in schema and (not isinstance(value, TYPES[schema["type"]]) or isinstance(value, bool)):
+    if "type" in schema and not _has_type(value, schema["type"]):
         yield f"{at} is no {schema['type']}"
         return
     if "const" in schema and value != schema["const"]:
@@ -22,6 +29,11 @@ def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> I
     if "anyOf" in schema and all(list(schema_violations(one, value, at)) for one in schema["anyOf"]):
         yield f"{at} has none of the allowed values"
     yield from _nested_violations(schema, value, at)
+
+
+def _has_type(value: Any, name: str) -> bool:
+    """Return whether a value has a JSON type. True and False are booleans, and no integers as in Python."""
+    return isinstance(value, TYPES[name]) and isinstance(value, bool) == (name == "boolean")
 
 
 def _nested_violations(schema: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:

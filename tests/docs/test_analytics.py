@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from functions.shop.shop import Caller
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.archive_query import open_archive
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
+from proof.support.actors import set_shipping_prices
 from proof.support.archiving import archived_objects, expire_everything, run_archive
 from tests.support.saved import reused
 
@@ -63,7 +63,7 @@ def buy(harness: ShopHarness, day: str, customer: Caller, **quantities: int) -> 
 
 
 def open_shop(harness: ShopHarness) -> None:
-    harness.shop = replace(harness.shop, shipping={"EUR": 490})
+    set_shipping_prices(harness.shop, EUR=490, CHF=0)
     go_to(harness, "2025-01-01")
     for customer in (ANN, BOB, CARL, DORA):
         customers.register_customer(harness.shop, customer, f"{customer.id}@example.com", customer.id.capitalize())

@@ -36,7 +36,7 @@ class HttpApi(ApiClient):
 @pytest.fixture
 def open_warehouse(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], LocalWarehouse]]:
     """Return a function that opens the warehouse of a shop with twenty mugs and twenty pots."""
-    for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
+    for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
     secretsmanager = boto3.client("secretsmanager", region_name=REGION)
     for name in SECRETS.values():

@@ -10,7 +10,17 @@ from functions.adapters.mailer import Mail
 from functions.dynamodb.keys import Instant
 from functions.mails import product_alerts as notices
 from functions.mails.order_notifications import NOTIFICATION_TEXTS, render_notification
-from functions.model.entities import Address, Customer, Discounted, Line, Order, Product, Refund
+from functions.model.entities import (
+    Address,
+    ChosenShipping,
+    Customer,
+    DeliveryDays,
+    Discounted,
+    Line,
+    Order,
+    Product,
+    Refund,
+)
 from functions.model.events import InvoiceData, RefundData
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
@@ -137,6 +147,18 @@ def test_the_total_is_shown_with_its_parts_and_the_tax() -> None:
 Delivery address:
 """
     assert costs in mail(**DEAR).text
+
+
+def test_the_shipping_method_is_shown_with_the_address_and_a_pickup_instead_of_it() -> None:
+    parcel = ChosenShipping(id="standard", name="Parcel <1>", days=DeliveryDays(min=2, max=4))
+    sent = mail("OrderPaid", shipping_method=parcel)
+    assert "\n\nShipping method: Parcel <1>, 2 to 4 working days\n\nDelivery address:\n" in sent.text
+    assert "<p>Shipping method: Parcel &lt;1&gt;, 2 to 4 working days</p>" in sent.html
+    assert "Shipping method" not in mail("OrderCancelled", shipping_method=parcel).text
+    shop = ChosenShipping(id="shop", name="Shop in Vienna", pickup=True)
+    collected = mail("OrderPaid", shipping_method=shop)
+    assert "\n\nPick up at: Shop in Vienna\n\nElm & Sons" in collected.text
+    assert "Delivery address" not in collected.text + collected.html
 
 
 def test_an_address_is_shown_only_if_there_is_one_and_something_goes_there() -> None:

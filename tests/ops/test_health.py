@@ -22,7 +22,7 @@ from ops.commands.drift import DriftCheck
 from ops.commands.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
 from ops.scan import sweep
 from ops.targets import ConsumerLag, ShopTarget
-from proof.support.actors import HOME_ADDRESS, STAFF, set_tax_rate
+from proof.support.actors import HOME_ADDRESS, STAFF, set_shipping_prices, set_tax_rate
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
 
@@ -98,6 +98,7 @@ CHECKS = {
     "drift": health.check_drift,
     "payments": health.check_payments,
     "taxes": health.check_taxes,
+    "shipping": health.check_shipping,
     "indexes": health.check_indexes,
 }
 
@@ -110,6 +111,7 @@ def lines(where: ShopTarget, what: str) -> list[CheckResult]:
 def test_a_healthy_shop_is_reported_as_ok(where: ShopTarget) -> None:
     now = datetime.now(UTC)
     set_tax_rate(where.shop, 2000)
+    set_shipping_prices(where.shop, EUR=490)
     replace_seller(where.shop, STAFF, HOME_ADDRESS, [])
     measured("IteratorAge", 900, "AWS/Lambda", now - timedelta(minutes=2), FunctionName=READER)
     index_is_read(where, now - timedelta(days=2))
@@ -263,6 +265,14 @@ def test_a_shop_without_tax_rates_or_seller_is_reported(where: ShopTarget) -> No
     replace_seller(where.shop, STAFF, HOME_ADDRESS, ["ATU12345675"])
     (line,) = lines(where, "taxes")
     assert (line.status, line.action) == ("tax rates and the seller are stored", "")
+
+
+def test_a_shop_without_shipping_methods_is_reported(where: ShopTarget) -> None:
+    (line,) = lines(where, "shipping")
+    assert (line.status, bool(line.action)) == ("never stored: shipping methods; all orders ship for free", True)
+    set_shipping_prices(where.shop, EUR=490)
+    (line,) = lines(where, "shipping")
+    assert (line.status, line.action) == ("shipping methods: standard", "")
 
 
 def test_drift_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:

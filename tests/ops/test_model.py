@@ -202,7 +202,8 @@ def test_every_entity_is_drawn_with_its_kind_and_every_field_with_its_type(capsy
 
 def insides(cls: Any) -> set[Any]:
     hints = [inner for hint in typing.get_type_hints(cls).values() for inner in (hint, *typing.get_args(hint))]
-    return {hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
+    found = {hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
+    return found | {deeper for inner in found for deeper in insides(inner)}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from functions.model.entities import Invoice
+from functions.model.entities import Invoice, ShippingMethod, ShippingRate
 from functions.shop.credit_notes import document_withdrawal, list_undocumented_orders
 from functions.shop.invoices import list_invoices_of_customer
 from functions.shop.lists import ListRequest
@@ -45,8 +45,7 @@ class Bookkeeping:
 
     def __init__(self) -> None:
         chance = random.Random(7)  # noqa: S311  not secret
-        shipping = {"EUR": 490}
-        self.memory = MemoryShop(START, chance, VARIABLES, pepper=lambda: b"pepper", shipping=shipping)
+        self.memory = MemoryShop(START, chance, VARIABLES, pepper=lambda: b"pepper")
         self.documented: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._chance = random.Random(8)  # noqa: S311
         for day in range(20, 170):
@@ -146,6 +145,10 @@ def test_the_documents_of_200_orders_add_up_to_the_money_and_the_taxes(monkeypat
     texts = [
         f"{id} {name} 2000-01-01 {rate}" for id, both in RATES.items() for name, rate in zip(CLASSES, both, strict=True)
     ]
+    rate = ShippingRate(destination="*", currency="EUR", minimum=0, price=490)
+    monkeypatch.setattr(
+        distributions, "SHIPPING_METHODS", (ShippingMethod(id="standard", name="Parcel", rates=(rate,)),)
+    )
     monkeypatch.setattr(distributions, "TAX_RATES", (*texts, "* standard 2000-01-01 0"))
     books = Bookkeeping()
     documents = books.documents()

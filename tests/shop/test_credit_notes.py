@@ -35,6 +35,7 @@ from proof.support.actors import (
     report_dispute,
     report_external_refund,
     run_concurrently,
+    set_shipping_prices,
     ship_part_then_cancel,
 )
 from proof.support.client_faults import WireTap
@@ -55,8 +56,8 @@ def sold(shop: ShopContext, key: str = "key-1", discount: int = 0, /, **quantiti
     )
     code = offer(shop, f"CODE-{key.upper()}", discount).code if discount else None
     lines = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
-    dear = replace(shop, shipping={"EUR": 490})
-    placed = place_order(dear, ANN, key, lines, HOME_ADDRESS, {"key": key}, code).order
+    set_shipping_prices(shop, EUR=490)
+    placed = place_order(shop, ANN, key, lines, HOME_ADDRESS, {"key": key}, code).order
     assert isinstance(placed, Order)
     return deliver_order(shop, placed)
 

@@ -72,7 +72,7 @@ def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(
     order = place(shop, mug=1, pot=1)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert wire.units_of["TransactWriteItems"] == 3 + 2 * 2, "3, and 2 for each product"
-    assert wire.units_of["BatchGetItem"] == 5, "the order, the customer, the tax table, two products"
+    assert wire.units_of["BatchGetItem"] == 6, "order, customer, tax table, shipping methods, two products"
     assert (order.customer_name, order.customer_version) == ("Ann Ash", 1)
 
 

@@ -1,7 +1,6 @@
 """Tests orders of which a part was sent and the rest was cancelled: the unsent goods are released and refunded."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +29,7 @@ from proof.support.actors import (
     order_after_change,
     place,
     run_concurrently,
+    set_shipping_prices,
 )
 from proof.support.client_faults import WireTap
 from proof.support.examples import many
@@ -212,8 +212,8 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
 # money ----------------------------------------------------------------------------------------------------------------
 def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: ShopContext) -> None:
     offer(shop, rate=2000, limit=1)
-    dear = replace(shop, shipping={"EUR": 490})
-    placed = place_order(dear, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
+    set_shipping_prices(shop, EUR=490)
+    placed = place_order(shop, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
     assert isinstance(placed, Order)
     order = send(shop, advance_to_status(shop, placed, "FULFILLING"), 1, mug=1)
     short = cut(shop, order)
@@ -240,9 +240,9 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
         except AlreadyExists:  # an earlier example has created the product and the code
             pass
     before = {id: available_by_part(shop, id)[0] for id in ("cup", "jar")}
-    dear = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     wanted = {"cup": RequestedLine(4), "jar": RequestedLine(3)}
-    placed = place_order(dear, ANN, f"k{shop.new_id()}", wanted, HOME_ADDRESS, {}, "OFF-CUP").order
+    placed = place_order(shop, ANN, f"k{shop.new_id()}", wanted, HOME_ADDRESS, {}, "OFF-CUP").order
     assert isinstance(placed, Order)
     sent = {id: data.draw(st.integers(0, line.quantity), label=id) for id, line in sorted(placed.lines.items())}
     if not 0 < sum(sent.values()) < 7:

@@ -29,6 +29,7 @@ from proof.support.actors import (
     report_external_refund,
     report_payment,
     return_items,
+    set_shipping_prices,
 )
 from proof.support.client_faults import WireTap
 from tests.support import order_money
@@ -361,7 +362,7 @@ def test_what_the_bank_takes_pays_what_is_owed_first(shop: ShopContext) -> None:
 
 
 def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: ShopContext) -> None:
-    shop = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     placed = place(shop)
     for number, amount in enumerate((990, 2000)):
         report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)

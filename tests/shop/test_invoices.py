@@ -49,6 +49,7 @@ from proof.support.actors import (
     report_payment,
     return_items,
     run_in_threads,
+    set_shipping_prices,
     set_tax_rate,
 )
 from proof.support.client_faults import WireTap
@@ -75,10 +76,10 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     set_tax_rate(shop, 2000)
-    dear = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     discounts.create_discount(shop, STAFF, "spring", 2000)
     wanted = {"mug": RequestedLine(2), "pot": RequestedLine(1)}
-    order = get_order(shop, placing.place_order(dear, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order.order_id)
+    order = get_order(shop, placing.place_order(shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order.order_id)
     assert order.total == 3 * 1250 - 750 + 490 == 3490
     report_payment(shop, order, outcome="failed")
     pay_in_parts(shop, order, 1000)

@@ -1,7 +1,5 @@
 """Tests refunds for returned goods: together they are exactly the paid amount."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,16 @@ from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
+from proof.support.actors import (
+    ANN,
+    HOME_ADDRESS,
+    STAFF,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    place,
+    set_shipping_prices,
+)
 from proof.support.examples import many
 from tests.shop.test_discounts import bought, offer
 from tests.support.order_money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
@@ -37,7 +44,7 @@ def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: ShopCon
 
 
 def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext) -> None:
-    shop = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     order = deliver_order(shop, place(shop, mug=4))
     assert order.total == 5490
     asked = {"one": False, "two": True, "three": True, "four": False}
@@ -49,7 +56,7 @@ def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext
 
 @pytest.mark.parametrize("shipping", [0, 490])
 def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: ShopContext, shipping: int) -> None:
-    shop = replace(shop, shipping={"EUR": shipping})
+    set_shipping_prices(shop, EUR=shipping)
     create_stocked_product(shop, "pin", 10, price=333)
     offer(shop, rate=700)
     order = deliver_order(shop, bought(shop, "SPRING", mug=1, pin=2))
@@ -69,7 +76,7 @@ def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: ShopContext
 
 
 def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
-    shop = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     order = deliver_order(shop, place(shop, mug=2))
     refund_order(shop, STAFF, "out of kindness", order.order_id, 1000)
     assert return_pieces(shop, order, "one", mug=1).result["amount"] == 1250
@@ -83,7 +90,7 @@ def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
 @settings(max_examples=many(30, 10))
 @given(data=st.data())
 def test_all_returns_together_refund_the_paid_amount(shop: ShopContext, data: st.DataObject) -> None:
-    shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})
+    set_shipping_prices(shop, EUR=data.draw(st.integers(0, 500), label="shipping"))
     number = shop.new_id()
     rate = 100 * data.draw(st.integers(0, 100), label="percent")
     offer(shop, f"C-{number}", rate) if rate else None

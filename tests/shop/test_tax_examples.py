@@ -16,7 +16,7 @@ from functions.shop.invoices import get_invoice_of_order
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from functions.shop.taxes import replace_tax_table
-from proof.support.actors import ANN, HOME_ADDRESS, STAFF, create_stocked_product, get_order
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, create_stocked_product, get_order, set_shipping_prices
 from tests.shop.test_discounts import offer
 from tests.support.order_money import deliver_order, refunded_total, return_pieces
 
@@ -191,7 +191,7 @@ def sell(shop: ShopContext, example: Example) -> Order:
     offer(shop, rate=example.discount)
     address = replace(HOME_ADDRESS, country=example.to[:2], region=example.to[3:] or None)
     wanted = {id: RequestedLine(many) for id, (_, many, _) in example.basket.items()}
-    shop = replace(shop, shipping={example.currency: example.shipping})
+    set_shipping_prices(shop, **{example.currency: example.shipping})
     placed = place_order(shop, ANN, "key", wanted, address, {}, "SPRING", tax_id=example.tax_id).order
     assert isinstance(placed, Order)
     return deliver_order(shop, placed)

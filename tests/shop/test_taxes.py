@@ -12,7 +12,7 @@ from functions.shop.imports import ParsedLine
 from functions.shop.invoices import get_invoice_of_order
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, HOME_ADDRESS, STAFF, create_stocked_product, get_order, place
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, create_stocked_product, get_order, place, set_shipping_prices
 from proof.support.client_faults import WireTap
 from proof.support.samples import AT, order
 from tests.support.order_money import deliver_order, refunded_total, return_pieces
@@ -146,10 +146,10 @@ def test_a_business_owes_the_tax_if_its_country_and_its_address_are_listed(
 
 # orders, invoices and returns -----------------------------------------------------------------------------------------
 def test_an_order_of_a_net_shop_pays_its_quote_and_keeps_its_rates_until_all_is_returned(shop: ShopContext) -> None:
-    shop = replace(shop, shipping={"EUR": 490})
+    set_shipping_prices(shop, EUR=490)
     create_stocked_product(shop, "book", 10, price=999, tax_class="reduced")
     taxes.replace_tax_table(shop, STAFF, AUSTRIA, net_prices=True)
-    quote = placing.quote_order(shop, ANN, {"book": RequestedLine(1), "mug": RequestedLine(2)}, HOME_ADDRESS)
+    quote = placing.quote_order(shop, ANN, {"book": RequestedLine(1), "mug": RequestedLine(2)}, HOME_ADDRESS).order
     placed = place(shop, book=1, mug=2)
     assert placed.total == quote.total == (999 + 100) + (2500 + 500) + (490 + 98)
 

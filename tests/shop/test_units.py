@@ -47,7 +47,7 @@ def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_
         create_stocked_product(shop, id, 10)
     requests, units = spent(wire, lambda: place_order_as(shop, ANN, "k", **dict.fromkeys(ids, 1)))
     assert requests == ["BatchGetItem", "TransactWriteItems"]
-    assert units == {"BatchGetItem": 3 + products_ordered, "TransactWriteItems": 3 + 2 * products_ordered}
+    assert units == {"BatchGetItem": 4 + products_ordered, "TransactWriteItems": 3 + 2 * products_ordered}
 
 
 def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: ShopContext, wire: WireTap) -> None:
@@ -62,7 +62,7 @@ def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop
 def test_the_extras_of_an_order_cost_the_recorded_units(shop: ShopContext, wire: WireTap, name: str) -> None:
     order, requests, more = MORE[name]
     furnish(shop)
-    plain = {READ: 4, WRITE: 5}
+    plain = {READ: 5, WRITE: 5}
     expected = {kind: plain.get(kind, 0) + more.get(kind, 0) for kind in plain | more}
     assert spent(wire, lambda: order(shop)) == (requests, expected)
 
@@ -232,7 +232,7 @@ def test_a_follow_costs_itself_and_its_place_with_the_product(shop: ShopContext,
 def test_repeating_a_finished_command_costs_only_reads(shop: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
-        (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 5}),
+        (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 6}),
         (lambda: products.receive_stock(shop, STAFF, "first mug", "mug", 10), {"GetItem": 1}),
         (lambda: fulfil_order(shop, order.order_id), {"Query": 1}),
         (lambda: cancellation.lapse_order(shop, order.order_id), {"GetItem": 1}),

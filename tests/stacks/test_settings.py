@@ -518,6 +518,7 @@ def test_the_columns_of_the_archive_have_the_type_tags_of_its_objects(other: Syn
     assert items.startswith("array<struct<type:struct<s:string>,")
     for part in (
         "total:struct<n:string>",
+        "shipping_method:struct<s:string>",
         "shipping_refunded:struct<bool:boolean>",
         "quantities:struct<m:map<string,struct<n:string>>>",
         "archived_versions:struct<l:array<struct<n:string>>>",
@@ -1014,7 +1015,7 @@ def test_the_page_begins_with_the_settings_that_prod_must_set() -> None:
     from docs.pages.settings import render_page  # noqa: PLC0415
 
     first = render_page().partition("\n### Set these first\n")[2].partition("\n### ")[0]
-    required = ["shipping", "sender", "product_url", "alarm_address", "monthly_budget"]
+    required = ["sender", "product_url", "alarm_address", "monthly_budget"]
     assert re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE) == required
 
 

@@ -42,9 +42,9 @@ def test_a_deployment_is_dev_unless_it_says_otherwise(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_stage_changes_its_settings_and_the_command_line_changes_both(tmp_path: Path) -> None:
-    context = write_file(tmp_path, "prod", 'closed_order_days = 30\nshipping = ["EUR:490"]\ntracing = true\n')
+    context = write_file(tmp_path, "prod", 'closed_order_days = 30\nshop_name = "Elm"\ntracing = true\n')
     stage = read_settings({**context, "closed_order_days": "40"})
-    assert stage == replace(STAGES["prod"], closed_order_days=40, shipping=("EUR:490",), tracing=True)
+    assert stage == replace(STAGES["prod"], closed_order_days=40, shop_name="Elm", tracing=True)
 
 
 def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
         ("prod", "closed_order_days = 0", "closed_order_days is 0: it must be from 1 to 3650"),
         ("prod", "tracing = 1", "tracing is 1: it must be true or false"),
         ("prod", "sender = 1", "sender is 1: it must be a text in quotes"),
-        ("prod", "shipping = 'EUR:490'", "shipping is 'EUR:490': it must be a list of texts, such as"),
-        ("prod", "shipping = [490]", "shipping is \\[490\\]: it must be a list of texts"),
+        ("prod", "operators = 'ann'", "operators is 'ann': it must be a list of texts, such as"),
+        ("prod", "operators = [490]", "operators is \\[490\\]: it must be a list of texts"),
         ("prod", "sign_in_prefix = {a = 1}", "sign_in_prefix is {'a': 1}: it must be a text in quotes"),
         ("prod", "biling = 'provisioned'", "biling is not a setting: did you mean billing"),
         ("prod", "protect = false", "protect is not a setting"),
@@ -102,7 +102,7 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
         check_complete(context)
     sentences = str(refused.value).split(".\n")
     file = tmp_path / "prod.toml"
-    named = ("shipping", "sender", "product_url", "alarm_address", "monthly_budget")
+    named = ("sender", "product_url", "alarm_address", "monthly_budget")
     assert len(sentences) == len(named)
     assert all(said.startswith(f"{file}: set {name}") for said, name in zip(sentences, named, strict=True))
 
@@ -110,7 +110,6 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"shipping": ""}, "set shipping"),
         ({"sender": "orders@my.example.com"}, "set sender"),
         ({"product_url": "https://shop.example:80/{product_id}"}, "set product_url"),
         ({"alarm_address": ""}, "set alarm_address"),
@@ -119,7 +118,6 @@ def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_p
 )
 def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
     complete: dict[str, object] = {
-        "shipping": "EUR:0",
         "sender": "orders@counterexample.com",
         "product_url": "https://shop.test/{product_id}",
         "alarm_address": "oncall@shop.test",
@@ -129,7 +127,7 @@ def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, ob
     check_complete(context)
     with pytest.raises(InvalidSetting, match=named):
         check_complete(context | wrong)
-    check_complete(write_file(tmp_path, "mine", 'defaults_of = "dev"') | {"shipping": None})
+    check_complete(write_file(tmp_path, "mine", 'defaults_of = "dev"'))
 
 
 @pytest.mark.parametrize("folder", [STAGES_FOLDER, EXAMPLE_STAGES])
@@ -196,8 +194,6 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"product_url": "a.example/{product_id}"}, "product_url is 'a.example/{product_id}': use the form"),
         ({"mails_per_second": "0"}, "mails_per_second is 0: it must be from 1 to 50000"),
         ({"mails_per_second": "1", "concurrency": "order_notification:40"}, "mails_per_second is 1: .* lower it"),
-        ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': use the form EUR:490"),
-        ({"shipping": "EUR:490,AAA:1"}, "shipping has 'AAA:1': use the form EUR:490"),
         ({"billing": "free"}, "billing is 'free': it must be one of on-demand, provisioned"),
         ({"table_class": "GLACIER"}, "table_class is 'GLACIER': it must be one of STANDARD"),
         ({"gradual_release": "canary"}, "gradual_release is 'canary': it must be one of all-at-once, linear"),
@@ -319,7 +315,7 @@ def test_a_wrong_setting_is_refused_in_one_sentence_before_the_cdk_starts() -> N
 
 
 def test_synth_of_prod_prints_what_is_missing(tmp_path: Path) -> None:
-    context = write_file(tmp_path, "prod", 'shipping = ["EUR:490"]\nsender = "orders@shop.test"\n')
+    context = write_file(tmp_path, "prod", 'sender = "orders@shop.test"\n')
     environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "JSII_NODE": "/nowhere"}
     command = [sys.executable, str(PROJECT / "app.py")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

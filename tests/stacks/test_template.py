@@ -334,7 +334,7 @@ def test_the_prices_periods_and_limits_of_the_shop_reach_the_functions_that_appl
         limits = {"CUSTOMER_WRITES_PER_MINUTE": writes, "UNPAID_ORDERS_PER_CUSTOMER": unpaid}
         mails = {"SENDER": f"orders@{domain}", "SHOP_NAME": "Orderstream"}
         for module, expected in {
-            "api": {**limits, **closed_order, "CUSTOMER_WRITE_BURST": "60", "SHIPPING": "EUR:490"},
+            "api": {**limits, **closed_order, "CUSTOMER_WRITE_BURST": "60"},
             "fulfilment_worker": {"INVOICE_SERIES": "1"},
             "order_notification_worker": {**mails, "ORDER_MAILS_PER_MINUTE": "252"},
             "product_alert_worker": {**mails, "ALERTS_PER_MINUTE": "126", "PAGE_SIZE": "52"},

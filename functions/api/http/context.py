@@ -19,7 +19,6 @@ from functions.api.http.router import Route
 from functions.dynamodb.patterns import Get
 from functions.model import public_routes
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.money import parse_amounts
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
@@ -43,7 +42,6 @@ def shop() -> ShopContext:
         pepper=lambda: secrets.get_secret(settings.pepper_secret).encode(),
         closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
-        shipping=parse_amounts(settings.shipping),
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
     )
 

@@ -112,6 +112,9 @@ CatalogId = Annotated[
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 TaxClass = Annotated[str, text_matching(r"^[a-z0-9_-]{1,32}$", "must be 1 to 32 of a-z, 0-9, - and _, such as reduced")]
+MethodId = Annotated[
+    str, text_matching(r"^[a-z0-9_-]{1,32}$", "must be 1 to 32 of a-z, 0-9, - and _, such as standard")
+]
 Country = Annotated[
     str,
     AfterValidator(check_country),

@@ -175,6 +175,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.PriceChanged:     ProblemType(409, "price-changed", "A price changed", ("changed",)),
     errors.TotalChanged:     ProblemType(409, "total-changed", "The total changed", ("total",)),
     errors.NoTaxRate:        ProblemType(409, "no-tax-rate", "The shop has no tax rate for this destination", ("country", "tax_class")),
+    errors.ShippingMethodNotAvailable: ProblemType(409, "shipping-method-not-available", "The shipping method is not available for this order", ("shipping_method", "available")),
     errors.DiscountNotValid: ProblemType(409, "discount-not-valid", "The discount code is not valid for this order", ("code", "why")),
     errors.InsufficientFunds: ProblemType(409, "insufficient-funds", "The account balance is too low", ("balance",)),
     errors.SelfTransfer:     ProblemType(409, "self-transfer", "The source and the destination are the same account"),

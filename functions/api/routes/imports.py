@@ -45,7 +45,7 @@ class ImportLine(NewProduct):
     model_config = ConfigDict(json_schema_extra={"examples": []})
 
 
-NUMBER_COLUMNS = ("price", "parts", "quantity")
+NUMBER_COLUMNS = ("price", "parts", "quantity", "weight")
 BOOLEANS = {"true": True, "false": False}
 NDJSON_EXAMPLE = (
     '{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR", "quantity": 100}\n'

@@ -72,6 +72,22 @@ class TaxAnswer(ResponseModel):
     tax: int
 
 
+class DaysAnswer(ResponseModel):
+    """An estimate of the delivery in working days."""
+
+    min: int
+    max: int
+
+
+class ChosenShippingAnswer(ResponseModel):
+    """The shipping method of an order, as of the time when it was placed. `pickup`: the customer collects the goods."""
+
+    id: str
+    name: str
+    pickup: bool
+    days: DaysAnswer | None
+
+
 def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
     """Return the answers for the lines of an order, sorted by product id, with shipped and returned quantities."""
     return [
@@ -102,7 +118,8 @@ class OrderAnswer(ResponseModel):
     dispute with the customer's bank. `over_refunded`: how much more than `paid` left the shop, for example because a
     return was credited and then refunded at the payment provider. `credited`: the amount of the credit notes that
     correct the invoice, if there is one. `customer_name`: the customer's current name while the order is open. A closed
-    order keeps the name that it had. The name is null after the customer's data was erased.
+    order keeps the name that it had. The name is null after the customer's data was erased. `shipping_method`: null if
+    the shop had no shipping methods.
     """
 
     order_id: str
@@ -120,6 +137,7 @@ class OrderAnswer(ResponseModel):
     billing_address: AddressAnswer | None = None
     discount: DiscountedAnswer | None = None
     shipping: int | None = None
+    shipping_method: ChosenShippingAnswer | None = None
     taxes: Sequence[TaxAnswer] | None = None
     net_prices: bool | None = None
     tax_id: str | None = None
@@ -157,6 +175,7 @@ class OrderAnswer(ResponseModel):
             "billing_address": item.billing_address and AddressAnswer.of(item.billing_address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
             "shipping": item.shipping,
+            "shipping_method": item.shipping_method and ChosenShippingAnswer.of(item.shipping_method),
             "taxes": [TaxAnswer.of(one) for one in pricing.tax_table(item)],
             "net_prices": item.net_prices,
             "tax_id": item.tax_id,
@@ -201,6 +220,7 @@ class ShipmentAnswer(ResponseModel):
 
     The carrier and the tracking number are null until the parcel is sent. `backordered`: how many pieces of each
     product were not in stock when they were ordered; null if there are no such pieces or the parcel is sent.
+    `shipping_method`: the id of the order's method. `pickup`: the customer collects the goods.
     """
 
     shipment_id: str
@@ -210,6 +230,8 @@ class ShipmentAnswer(ResponseModel):
     backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
+    shipping_method: str | None
+    pickup: bool
     created_at: str
     updated_at: str
 

@@ -16,6 +16,7 @@ from functions.api.http.fields import (
     Id,
     IdempotencyKey,
     Listed,
+    MethodId,
     Price,
     Quantity,
     RequestModel,
@@ -26,6 +27,7 @@ from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import (
+    ChosenShippingAnswer,
     DiscountedAnswer,
     OrderAnswer,
     OrderInList,
@@ -46,6 +48,7 @@ from functions.model.errors import (
     NotRegistered,
     OutOfStock,
     PriceChanged,
+    ShippingMethodNotAvailable,
     TooManyUnpaidOrders,
     TotalChanged,
     UnknownProducts,
@@ -93,7 +96,7 @@ class Basket(RequestModel):
 
     `tax_id`: that of a business, beginning with its country, such as ATU12345675. Its check digits must be right.
     `billing_address`: the recipient of the invoice, if not the delivery address. The taxes are those of the delivery
-    address.
+    address. `shipping_method`: the id of a method, such as standard. If omitted, the first that can send the order.
     """
 
     lines: Annotated[
@@ -103,6 +106,7 @@ class Basket(RequestModel):
     discount_code: DiscountCode | None = None
     tax_id: Annotated[str, one_line_text(20)] | None = None
     billing_address: PostalAddress | None = None
+    shipping_method: MethodId | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -124,11 +128,19 @@ class NewOrder(Basket):
     expected_total: Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)] | None = None
 
 
+class OfferedShippingMethod(ChosenShippingAnswer):
+    """A shipping method that can send the order. `price`: what the order pays for it, in minor units (cents)."""
+
+    price: int
+
+
 class QuoteAnswer(ResponseModel):
     """What an order would cost now. Nothing is reserved. All amounts are in minor units (cents).
 
     `goods`: the price of the goods before the discount. `total`: `goods` minus the discount, plus `shipping`, including
     the `taxes`. If `net_prices` is true, the other amounts are without taxes. `reverse_charge`: the customer owes them.
+    `shipping_method`: the id of the method that `shipping` is for, one of the `shipping_methods`. Without methods, the
+    shop ships for free.
     """
 
     currency: str
@@ -136,6 +148,8 @@ class QuoteAnswer(ResponseModel):
     goods: int
     discount: DiscountedAnswer | None
     shipping: int
+    shipping_method: str | None
+    shipping_methods: Sequence[OfferedShippingMethod]
     taxes: Sequence[TaxAnswer]
     net_prices: bool
     reverse_charge: bool
@@ -160,6 +174,7 @@ class PlacerAnswer(ResponseModel):
         PriceChanged,
         TotalChanged,
         NoTaxRate,
+        ShippingMethodNotAvailable,
         DiscountNotValid,
         OutOfStock,
         TooManyUnpaidOrders,
@@ -186,6 +201,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
         new.expected_total,
         tax_id,
         billing_address,
+        new.shipping_method,
     )
     log_order_id(request, placed.order.order_id)
     observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
@@ -204,6 +220,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
         MixedCurrencies,
         PriceChanged,
         NoTaxRate,
+        ShippingMethodNotAvailable,
         DiscountNotValid,
         OutOfStock,
     ),
@@ -214,13 +231,19 @@ def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
     To be sure that the customer pays this total, send it as `expected_total` when you place the order.
     """
     lines, address, tax_id = _wanted(basket)
-    order = placing.quote_order(shop(), caller, lines, address, basket.discount_code, tax_id)
+    quote = placing.quote_order(shop(), caller, lines, address, basket.discount_code, tax_id, basket.shipping_method)
+    order = quote.order
     return QuoteAnswer(
         currency=order.currency,
         lines=order_line_answers(order),
         goods=pricing.goods_total(order.lines),
         discount=DiscountedAnswer.of(order.discount) if order.discount else None,
         shipping=order.shipping,
+        shipping_method=order.shipping_method.id if order.shipping_method else None,
+        shipping_methods=[
+            OfferedShippingMethod(**ChosenShippingAnswer.of(one.method).model_dump(), price=one.price)
+            for one in quote.shipping_methods
+        ],
         taxes=[TaxAnswer.of(one) for one in pricing.tax_table(order)],
         net_prices=order.net_prices,
         reverse_charge=order.reverse_charge,

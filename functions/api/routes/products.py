@@ -36,6 +36,7 @@ MAX_STOCK_PARTS = 90
 
 DynamoDB allows 100 items in a transaction. A receipt or a line of an import writes each part and a few other items.
 """
+Weight = Annotated[int, Field(ge=0, le=1_000_000)]
 StockParts = Annotated[int, Field(ge=1, le=MAX_STOCK_PARTS)]
 
 
@@ -46,7 +47,7 @@ class NewProduct(RequestModel):
     sell very fast. `backorder`: whether the product can be ordered when it is out of stock; `parts` must then be 1.
     `category`: the path of an existing category in the `catalog`, or the root if omitted. A path starts with a slash;
     the slash at its end may be omitted.
-    `tax_class`: which of the rates in the tax table applies.
+    `tax_class`: which of the rates in the tax table applies. `weight`: of one piece in grams, for shipping rates.
     """
 
     product_id: Id
@@ -58,6 +59,7 @@ class NewProduct(RequestModel):
     category: CategoryPath = ROOT_CATEGORY
     catalog: CatalogId = DEFAULT_CATALOG
     tax_class: TaxClass = STANDARD_CLASS
+    weight: Weight = 0
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -89,6 +91,7 @@ class ProductChange(RequestModel):
     parts: StockParts | None = None
     discontinued: bool | None = None
     tax_class: TaxClass | None = None
+    weight: Weight | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}, {"discontinued": True}]})
 
     @model_validator(mode="after")
@@ -114,7 +117,10 @@ class WriteOff(RequestModel):
 
 
 class ProductAnswer(ResponseModel):
-    """A product. `price`: in minor units (cents). `parts`: the number of table items that share its stock."""
+    """A product. `price`: in minor units (cents). `parts`: the number of table items that share its stock.
+
+    `weight`: of one piece, in grams.
+    """
 
     product_id: str
     name: str
@@ -125,6 +131,7 @@ class ProductAnswer(ResponseModel):
     category: str
     catalog: str
     tax_class: str
+    weight: int
     parts: int
     created_at: str
     updated_at: str
@@ -183,6 +190,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
         category=new.category,
         catalog=new.catalog,
         tax_class=new.tax_class,
+        weight=new.weight,
     )
     where = {"Location": f"/products/{product.product_id}"}
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)

@@ -9,7 +9,13 @@ from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, KeySafeText, Listed, Quantity, RequestModel, ResponseModel
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
-from functions.api.routes.order_responses import AddressAnswer, OrderLineAnswer, ShipmentAnswer, order_line_answers
+from functions.api.routes.order_responses import (
+    AddressAnswer,
+    ChosenShippingAnswer,
+    OrderLineAnswer,
+    ShipmentAnswer,
+    order_line_answers,
+)
 from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
 from functions.shop import shipments
 from functions.shop.placing import MAX_PRODUCTS
@@ -38,13 +44,15 @@ class Parcel(ResponseModel):
 
     The list of the order's shipments shows which pieces go into which parcel. For each line, `quantity - shipped -
     dropped` pieces must still be sent. `dropped`: how many pieces will not be sent, because they were cancelled.
-    `backordered`: how many pieces were not in stock when they were ordered.
+    `backordered`: how many pieces were not in stock when they were ordered. `shipping_method`: null without
+    methods.
     """
 
     order_id: str
     status: str
     lines: Sequence[OrderLineAnswer]
     address: AddressAnswer | None
+    shipping_method: ChosenShippingAnswer | None
 
 
 @router.get("/orders/<order_id>/shipments")
@@ -75,6 +83,7 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
         status=order.status,
         lines=order_line_answers(order),
         address=AddressAnswer.of(order.address) if order.address else None,
+        shipping_method=ChosenShippingAnswer.of(order.shipping_method) if order.shipping_method else None,
     )
 
 

@@ -27,6 +27,12 @@ def _check_day(text: str) -> str:
         raise ValueError("must be a day, such as 2026-01-01") from None
 
 
+Destination = Annotated[
+    str,
+    text_matching(r"^(\*|[A-Z]{2}(-[A-Z0-9]{1,3})?)$", "must be a country (AT), a region (US-CA), or a star"),
+]
+
+
 class Rate(RequestModel):
     """The tax rate of a class at a destination, from a day on (UTC) until the next rate of this class there.
 
@@ -35,10 +41,7 @@ class Rate(RequestModel):
     rate. `rate`: in hundredths of a percent (2000 is 20 %).
     """
 
-    destination: Annotated[
-        str,
-        text_matching(r"^(\*|[A-Z]{2}(-[A-Z0-9]{1,3})?)$", "must be a country (AT), a region (US-CA), or a star"),
-    ]
+    destination: Destination
     tax_class: TaxClass
     valid_from: Annotated[str, AfterValidator(_check_day)] = "2000-01-01"
     rate: Annotated[int, Field(ge=0, le=HUNDRED_PERCENT)]

@@ -21,6 +21,7 @@ from functions.model.entities.products import *
 from functions.model.entities.sellers import *
 from functions.model.entities.sharding import *
 from functions.model.entities.shipments import *
+from functions.model.entities.shipping_methods import *
 from functions.model.entities.sweeps import *
 from functions.model.entities.taxes import *
 from functions.model.entities.totals import *

@@ -6,6 +6,8 @@ from typing import Literal, cast, get_args
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 from functions.model.entities.sharding import STATUS_SHARDS
+from functions.model.entities.shipping_methods import ChosenShipping
+from functions.model.entities.taxes import ELSEWHERE
 from functions.model.money import Currency
 
 OpenStatus = Literal[
@@ -75,6 +77,11 @@ class Address:
         town, country = f"{self.postcode} {self.city}".strip(), ", ".join(filter(None, (self.region, self.country)))
         return tuple(line for line in (self.company, self.name, self.street, self.street2, town, country) if line)
 
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """The destinations of tax rates and shipping rates that this address belongs to, the most exact one first."""
+        return (*([f"{self.country}-{self.region}"] if self.region else []), self.country, ELSEWHERE)
+
 
 @entity
 class Discounted:
@@ -125,7 +132,7 @@ class Order:
     """An order with its lines by product id. One item contains all lines, so one read returns the whole order.
 
     `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
-    shipping, including all taxes.
+    shipping, including all taxes. `shipping_method`: None if the shop had no shipping methods.
 
     `address`: the delivery address, on which the taxes depend. `billing_address`: None if it is the delivery address.
 
@@ -165,6 +172,7 @@ class Order:
     billing_address: Address | None = None
     discount: Discounted | None = None
     shipping: int = 0
+    shipping_method: ChosenShipping | None = None
     tax_rate: int = 0
     shipping_tax_rate: int | None = None
     net_prices: bool = False

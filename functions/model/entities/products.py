@@ -33,7 +33,7 @@ class Product:
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
     quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
     kept for its orders, returns and reviews, but no new order may contain it. `tax_class`: which of the tax rates of a
-    destination applies.
+    destination applies. `weight`: of one piece, in grams.
     """
 
     product_id: str
@@ -49,6 +49,7 @@ class Product:
     catalog: str = DEFAULT_CATALOG
     discontinued: bool = False
     tax_class: str = STANDARD_CLASS
+    weight: int = 0
     version: int = 1
 
     @property

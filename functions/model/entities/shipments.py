@@ -15,6 +15,7 @@ class Shipment:
 
     `quantities`: the pieces in the parcel by product. `backordered`: the pieces that were out of stock when ordered, by
     product. It is None if no piece was out of stock, or if the parcel is dispatched.
+    `shipping_method`: the id of the order's method. `pickup`: whether the customer collects the goods.
     """
 
     order_id: str
@@ -27,4 +28,6 @@ class Shipment:
     backordered: Mapping[str, int] | None = None
     carrier: str | None = None
     tracking_number: str | None = None
+    shipping_method: str | None = None
+    pickup: bool = False
     version: int = 1

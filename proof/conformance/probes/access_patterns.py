@@ -84,6 +84,7 @@ PROBES = (
     _get("A22", "discount by code"),
     _query("A22b", "all discount codes"),
     _get("A28", "tax rates of all destinations"),
+    _get("A30", "shipping methods and their rates"),
     _query("A29", "latest version of the seller"),
     _get("A29b", "seller by version"),
     _get("A27", "gift card or store credit account, with its balance"),
