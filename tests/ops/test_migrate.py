@@ -123,7 +123,7 @@ def test_products_from_before_the_catalogs_get_the_current_form_once(shop: ShopC
 
 
 def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: ShopContext) -> None:
-    mine = {**as_then("p00"), "weight": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
+    mine = {**as_then("p00"), "thickness": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
     other = as_now("p01", catalog="trade")
     for image in (mine, other):
         shop.table.client.put_item(TableName=shop.table.name, Item=image)
@@ -131,7 +131,7 @@ def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: ShopCont
     there = everything(shop.table)
     assert there["PRODUCT#p01", "PRODUCT"] == other
     assert sorted(there["PRODUCT#p00", "PRODUCT"].pop("tags")["SS"]) == ["a", "b"]  # type: ignore[attr-defined]
-    assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "weight": {"N": "1.5"}}
+    assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "thickness": {"N": "1.5"}}
 
 
 def test_down_reverts_up_and_up_reverts_down(shop: ShopContext) -> None:
