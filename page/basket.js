@@ -79,12 +79,16 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   function orderForm() {
     const { fields, address } = addressFields(fullName(me));
     const code = field("Discount code (optional)", "discount_code", { autocomplete: "off", maxlength: "40" });
+    const wanted = () => ({
+      lines: basket.lines.map(({ product_id, quantity, price }) => ({ product_id, quantity, price })),
+      address: address(),
+      ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
+    });
+    const shipping = shippingField((sent) => post("/api/orders/quote", sent, { as: me, signal }), wanted);
+    fields.addEventListener("change", shipping.offer);
+    basket.addEventListener("change", shipping.offer, { signal });
     const send = async () => {
-      const body = {
-        lines: basket.lines.map(({ product_id, quantity, price }) => ({ product_id, quantity, price })),
-        address: address(),
-        ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
-      };
+      const body = { ...wanted(), ...(shipping.control.value && { shipping_method: shipping.control.value }) };
       try {
         await register(me, body.address.name, signal); // a user becomes a customer with the first order
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
@@ -96,7 +100,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         throw error;
       }
     };
-    return form({ class: "stack", "aria-label": "Delivery" }, [fields, code], "Place order", send, { nameOf: basket.nameOf });
+    return form({ class: "stack", "aria-label": "Delivery" }, [fields, shipping, code], "Place order", send, { nameOf: basket.nameOf });
   }
 
   async function showPayment(order) {
@@ -179,6 +183,25 @@ function basketLine(basket, { product_id: id, name, quantity }) {
     if (document.activeElement !== count) count.value = quantity;
   };
   return line;
+}
+
+/** Returns a field to choose a shipping method, which appears if the quote of the order has several. */
+function shippingField(quote, wanted) {
+  const made = field("Shipping", "shipping_method", {}, { options: [] });
+  let last;
+  const offer = async () => {
+    const sent = wanted();
+    const asked = (last = JSON.stringify(sent));
+    if (!sent.lines.length || !sent.address.country || !sent.address.street) return;
+    // Ignore an error: most often a part of the address is missing. The answer to the order names it.
+    const { shipping_methods: methods, shipping_method: first, currency } = await quote(sent).catch(() => ({ shipping_methods: [] }));
+    if (asked !== last) return;
+    const chosen = methods.some(({ id }) => id === made.control.value) ? made.control.value : first;
+    made.control.replaceChildren(...methods.map(({ id, name, price }) => el("option", { value: id, selected: id === chosen }, `${name}, ${money(price, currency)}`)));
+    made.hidden = methods.length < 2;
+  };
+  made.hidden = true;
+  return Object.assign(made, { offer });
 }
 
 /** Returns the fields of an address, with the known values, and a function that reads the fields. */

@@ -2,7 +2,8 @@
 
 /**
  * `shop`: its name. `api`: the prefix of each path of the API. `laptop`: whether a local shop serves the page. If so,
- * the page also shows the shop's internals. On AWS, `sign_in` has the sign-in settings: {url, client_id, scope}.
+ * the page also shows the shop's internals. On AWS, `sign_in` has the sign-in settings: {url, client_id, scope}
+ * with Cognito, or {issuer, client_id, scope, audience, groups_claim} with another OpenID provider.
  */
 export const settings = await read().catch((error) => {
   document.querySelector("#main .loading").textContent = "The shop does not answer. Reload this page in a moment.";

@@ -4,15 +4,17 @@
 import { Unanswered } from "./api.js";
 import { Rejection } from "./problems.js";
 import { settings } from "./settings.js";
+import { toast } from "./ui.js";
 
 // The browser stores the tokens for this tab: they survive a reload and the sign-in, and are deleted with the tab. The
 // API reads no cookies, because browsers also send cookies with requests that other pages cause.
 const TOKENS = "orderstream.tokens";
 const ASKED = "orderstream.sign-in";
 const EARLIER_MS = 60_000;
+const AWAY = "Sign-in is not available. Try again in a moment.";
 const NOT_SIGNED_IN = "You are not signed in. Try again.";
 const HERE = new URL(".", location.href).href;
-const { url, client_id: clientId, scope } = settings.sign_in ?? {};
+const { url, issuer, client_id: clientId, scope, audience, groups_claim: groupsClaim = "cognito:groups" } = settings.sign_in ?? {};
 
 /** Emits "change" when a user signs in or out. */
 export const session = new EventTarget();
@@ -24,7 +26,26 @@ export async function signIn() {
   sessionStorage.setItem(ASKED, JSON.stringify({ verifier, state, view: location.pathname.split("/").pop() + location.hash }));
   const challenge = encoded(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
   const query = { response_type: "code", client_id: clientId, redirect_uri: HERE, scope, state, code_challenge: challenge, code_challenge_method: "S256" };
-  location.assign(`${url}/oauth2/authorize?${new URLSearchParams(query)}`);
+  if (audience) query.audience = audience; // providers that do not know this parameter ignore it
+  const { authorization_endpoint: page } = await endpoints().catch((error) => toast(error.message, "bad")) ?? {};
+  if (page) location.assign(`${page}?${new URLSearchParams(query)}`);
+}
+
+let found = null;
+
+/** Returns the addresses of the provider, which is Cognito or says them itself (OpenID Connect Discovery 1.0). */
+function endpoints() {
+  found ??= issuer ? discover() : Promise.resolve({ authorization_endpoint: `${url}/oauth2/authorize`, token_endpoint: `${url}/oauth2/token`, revocation_endpoint: `${url}/oauth2/revoke` });
+  return found;
+}
+
+async function discover() {
+  try {
+    const response = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
+    if (response.ok) return await response.json();
+  } catch { /* as without an answer */ }
+  found = null;
+  throw new Unanswered(AWAY);
 }
 
 /** Removes the code from the address, and exchanges it for tokens. */
@@ -45,8 +66,10 @@ export async function comeBack() {
 export async function signOut() {
   const { refresh } = kept() ?? {};
   sessionStorage.clear(); // the basket, too
-  if (refresh) await send("revoke", { token: refresh }).catch(() => {}); // ignore an error: the token expires anyway
-  location.assign(`${url}/logout?${new URLSearchParams({ client_id: clientId, logout_uri: HERE })}`);
+  const { revocation_endpoint: revoke, end_session_endpoint: leave } = await endpoints().catch(() => ({}));
+  if (refresh && revoke) await send("revocation_endpoint", { token: refresh }).catch(() => {}); // ignore an error: the token expires anyway
+  if (!issuer) location.assign(`${url}/logout?${new URLSearchParams({ client_id: clientId, logout_uri: HERE })}`);
+  else location.assign(leave ? `${leave}?${new URLSearchParams({ client_id: clientId, post_logout_redirect_uri: HERE })}` : HERE);
 }
 
 // Tokens ---------------------------------------------------------------------------------------------------------------
@@ -56,7 +79,7 @@ let renewing = null;
 export async function token() {
   const now = kept();
   if (!now || now.until > Date.now()) return now?.access ?? null;
-  renewing ??= askFor({ grant_type: "refresh_token", refresh_token: now.refresh }).finally(() => (renewing = null));
+  renewing ??= (now.refresh ? askFor({ grant_type: "refresh_token", refresh_token: now.refresh }) : end()).finally(() => (renewing = null));
   return renewing;
 }
 
@@ -71,27 +94,34 @@ export function whose() {
   const now = kept();
   if (!now) return null;
   const claims = JSON.parse(atob(now.access.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
-  return { sub: claims.sub, groups: claims["cognito:groups"] ?? [] };
+  return { sub: claims.sub, groups: [claims[groupsClaim] ?? []].flat() };
 }
 
 const kept = () => JSON.parse(sessionStorage.getItem(TOKENS));
 
 /** Requests a new access token, stores and returns it. If the provider gives none, signs out and returns null. */
 async function askFor(sent) {
-  const response = await send("token", sent);
-  if (response.status >= 500 || response.status === 429) throw new Unanswered("Sign-in is not available. Try again in a moment.");
-  const given = response.ok && (await response.json());
-  if (given) {
-    const until = Date.now() + given.expires_in * 1000 - EARLIER_MS;
-    sessionStorage.setItem(TOKENS, JSON.stringify({ access: given.access_token, refresh: given.refresh_token ?? sent.refresh_token, until }));
-  } else sessionStorage.removeItem(TOKENS);
+  const response = await send("token_endpoint", sent);
+  if (response.status >= 500 || response.status === 429) throw new Unanswered(AWAY);
+  if (!response.ok) return end();
+  const given = await response.json();
+  const until = Date.now() + (given.expires_in ?? 300) * 1000 - EARLIER_MS;
+  sessionStorage.setItem(TOKENS, JSON.stringify({ access: given.access_token, refresh: given.refresh_token ?? sent.refresh_token, until }));
   session.dispatchEvent(new Event("change"));
-  return given ? given.access_token : null;
+  return given.access_token;
 }
 
-async function send(what, sent) {
+/** Forgets the tokens. Returns null, because no user is signed in any more. */
+async function end() {
+  sessionStorage.removeItem(TOKENS);
+  session.dispatchEvent(new Event("change"));
+  return null;
+}
+
+async function send(endpoint, sent) {
+  const { [endpoint]: address } = await endpoints();
   try {
-    return await fetch(`${url}/oauth2/${what}`, { method: "POST", body: new URLSearchParams({ client_id: clientId, ...sent }) });
+    return await fetch(address, { method: "POST", body: new URLSearchParams({ client_id: clientId, ...sent }) });
   } catch {
     throw new Unanswered("Sign-in is not available. Are you online?");
   }

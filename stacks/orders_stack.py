@@ -188,14 +188,13 @@ class OrdersStack(Stack):
         )
         self.monitored["api"]["api"] = http.api_id
         self.monitored["api's function"]["api"] = api.name
-        if self.stage.sign_in_prefix or self.stage.web_acl:
+        if self.stage.has_page or self.stage.web_acl:
             front = ApiDistribution(
                 self, "CloudFront", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api, starter)
             )
             self.add_outputs(CloudFrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             self.public_url = front.url
-            if self.stage.sign_in_prefix:
-                assert identity is not None, "a rule of the settings"
+            if self.stage.has_page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
                 for function in (api, starter):

@@ -1,5 +1,7 @@
 """The shop's web page behind CloudFront: its files in a private bucket, and the settings for sign-in."""
 
+from urllib.parse import urlsplit
+
 from aws_cdk import Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
@@ -19,12 +21,28 @@ PAGE_FOLDER = "page"
 
 
 class ShopPage(Construct):
-    """The shop's web page. `url`: its address, to which users return after they sign in at `identity` (Cognito)."""
+    """The shop's web page. `url`: its address, to which users return after they sign in.
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity) -> None:
+    They sign in at `identity` (Cognito), or without it at the provider of the setting `issuer`.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity | None
+    ) -> None:
         super().__init__(scope, id)
         self.url = f"{front.url}/{PAGE_FOLDER}/"
-        identity.allow_redirect_to(self.url)
+        if identity:
+            identity.allow_redirect_to(self.url)
+            sign_in, provider = identity.sign_in, identity.sign_in["url"]
+        else:
+            sign_in = {
+                "issuer": stage.issuer,
+                "client_id": stage.page_client_id,
+                "scope": stage.page_scope,
+                "audience": stage.audience[0],
+                "groups_claim": stage.groups_claim,
+            }
+            provider = "{0.scheme}://{0.netloc}".format(urlsplit(stage.issuer))
         bucket = s3.Bucket(
             self,
             "Bucket",
@@ -49,7 +67,7 @@ class ShopPage(Construct):
             origin=origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access),
             cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
             viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-            response_headers_policy=self._security_headers(name, identity.sign_in["url"]),
+            response_headers_policy=self._security_headers(name, provider),
             function_associations=[
                 cloudfront.FunctionAssociation(function=index, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)
             ],
@@ -60,15 +78,17 @@ class ShopPage(Construct):
             stage=stage,
             folder=PAGE_FOLDER,
             folders=[PROJECT / PAGE_FOLDER, SWAGGER_UI_FOLDER],
-            settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": identity.sign_in},
+            settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": sign_in},
             bucket=bucket,
             distribution=front.distribution,
         )
         acknowledge(bucket, {"AwsSolutions-S1": "Its content is public, and only CloudFront reads it."})
 
-    def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
-        """Return the security headers of each file: the web page may connect only to its own origin and to Cognito."""
-        policy = content_security_policy(connect_src=sign_in_url)
+    def _security_headers(self, name: str, provider: str) -> cloudfront.ResponseHeadersPolicy:
+        """Return the security headers of each file. The web page may connect only to its own origin and to `provider`,
+        the origin at which users sign in.
+        """
+        policy = content_security_policy(connect_src=provider)
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",

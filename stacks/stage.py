@@ -355,6 +355,12 @@ class Stage:
     """With `issuer`: the audiences (claim aud) of access tokens for this shop, of which one must be in the token."""
     groups_claim: str = setting("groups", r"[\w:./-]+", "use the name of a claim, such as groups")
     """With `issuer`: the claim of the access token that lists the user's groups, such as staff and warehouse."""
+    page_client_id: str = setting("", r"[\w.:-]+", "use the id of a public client of the provider")
+    """With `issuer`: the id of the provider's public client for the shop's web page, which CloudFront then serves at
+    /page/. Empty means no web page."""
+    page_scope: str = setting("openid email", r"[\w.:/-]+( [\w.:/-]+)*", "use scopes, with a space between two")
+    """The scopes that the web page requests with `page_client_id`. Many providers give a refresh token only with
+    offline_access. Without one, users sign in again when their access token expires."""
 
     sign_in_prefix: str = setting(
         "",
@@ -463,6 +469,11 @@ class Stage:
         return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protect else RemovalPolicy.DESTROY
 
     @property
+    def has_page(self) -> bool:
+        """Whether CloudFront serves the shop's web page."""
+        return bool(self.sign_in_prefix or self.page_client_id)
+
+    @property
     def sender_domain(self) -> str:
         return self.sender.partition("@")[2]
 
@@ -512,6 +523,8 @@ class Stage:
         for name in ("sign_in_prefix", "canary_minutes") if self.issuer else ():
             if getattr(self, name):
                 yield f"{name} is set, but needs the user pool, which is not made with issuer"
+        if self.page_client_id and not self.issuer:
+            yield "page_client_id is set, but issuer is not: with the user pool, set sign_in_prefix"
         if self.sign_in_prefix and self.feature_plan == "lite":
             yield "feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus"
         if self.monthly_budget and not self.alarm_address:
@@ -570,7 +583,7 @@ class Stage:
             if getattr(self, given) and not getattr(self, other):
                 yield f"{given} is set, but {other} is not: set both or none"
         region, where = r"[a-z]+(-[a-z]+)+-\d", "in the region of the stack"
-        if self.sign_in_prefix or self.web_acl:
+        if self.has_page or self.web_acl:
             region, where = "us-east-1", "in us-east-1, for CloudFront"
         pattern = rf"arn:aws[\w-]*:acm:{region}:\d{{12}}:certificate/[\w-]+"
         if self.certificate and not re.fullmatch(pattern, self.certificate):

@@ -155,8 +155,8 @@ def quote_order(
 ) -> Quote:
     """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
 
-    Raises the same errors as `place_order`, except those about the key, the expected total
-    and unpaid orders.
+    The caller need not be registered. Raises the same errors as `place_order`, except those about the customer, the
+    key, the expected total and unpaid orders.
     """
 
     def quote() -> Quote:
@@ -209,7 +209,10 @@ def _price_order(
             return _replay(existing, body_fingerprint)
     customer = next((item for item in found if isinstance(item, Customer)), None)
     if customer is None:
-        raise NotRegistered(is_staff=caller.is_staff)
+        if order_id != QUOTE_ID:
+            raise NotRegistered(is_staff=caller.is_staff)
+        now = shop.now_instant()  # somebody who wants to know the price before they register
+        customer = Customer(customer_id=caller.id, name="", email="", email_hash="", created_at=now, updated_at=now)
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
     order = replace(_build_order(shop, customer, order_id, lines, products, address, body_fingerprint), tax_id=tax_id)

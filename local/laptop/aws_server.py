@@ -273,12 +273,13 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
     """Make ministack's JWT authorizer send the secret key of the internal port when it fetches the user pool's JWKS.
 
-    The JWKS are the public keys that verify tokens. ministack sends no other request to itself.
+    The JWKS are the public keys that verify tokens. ministack sends no other request to itself. It fetches the keys of
+    another OpenID provider from there.
     """
-    fetch = apigateway._urlopen_async
+    fetch, itself = apigateway._urlopen_async, f"http://{apigateway._HOST}:{apigateway._PORT}/"
 
     async def fetch_with_key(url: str, *rest: Any) -> Any:
-        return await fetch(f"{aws.endpoint}{urlsplit(url).path}", *rest)
+        return await fetch(f"{aws.endpoint}{urlsplit(url).path}" if url.startswith(itself) else url, *rest)
 
     apigateway._urlopen_async = fetch_with_key
 

@@ -62,7 +62,10 @@ class LaptopTarget(ScenarioTarget):
 
     def pay_by_card(self, order: dict[str, Any]) -> None:
         """Start the payment at the API, and confirm it at the local provider, which sends a webhook to the shop."""
-        started = self._staff.post(f"/orders/{order['order_id']}/payment-intents")
+        self.confirm_card(self._staff.post(f"/orders/{order['order_id']}/payment-intents"))
+
+    def confirm_card(self, started: dict[str, Any]) -> None:
+        """Confirm a started payment at the local provider. `started`: the answer of the API."""
         form = {"client_secret": started["client_secret"], "payment_method": "pm_card_visa"}
         url = f"{self.shop.provider_url}/v1/payment_intents/{started['payment_id']}/confirm"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False)

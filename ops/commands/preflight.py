@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import urllib3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from ops import targets
@@ -257,6 +258,32 @@ def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:
         yield from (("log group", one["logGroupName"]) for one in found if one["logGroupName"] in fixed)
 
 
+def check_identity_provider(stage: Preflight) -> Iterator[Finding]:
+    """Check that another OpenID provider describes itself, as API Gateway, the API and the web page need it.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html
+    """
+    jwts = [one["JwtConfiguration"] for one in stage.properties("AWS::ApiGatewayV2::Authorizer")]
+    issuers = [one["Issuer"] for one in jwts if isinstance(one["Issuer"], str)]  # that of a user pool is no text yet
+    for issuer in issuers:
+        found = _discover(issuer)
+        wanted = {"issuer": issuer, "jwks_uri": None, "userinfo_endpoint": None}
+        lacking = [name for name, value in wanted.items() if name not in found or (value and found[name] != value)]
+        why = f"its description has no right {', '.join(lacking)}" if lacking else issuer
+        advice = (CHANGE, "see docs/how-to/sign-in-elsewhere.md") if lacking else ()
+        yield Finding("identity provider", why, "an OpenID provider", *advice)
+
+
+def _discover(issuer: str) -> Mapping[str, Any]:
+    """Return the description of an OpenID provider, or {} if it has none (OpenID Connect Discovery 1.0)."""
+    try:
+        url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+        found = urllib3.request("GET", url, timeout=10, retries=False).json()
+    except (urllib3.exceptions.HTTPError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def check_alarms(stage: Preflight) -> Iterator[Finding]:
     """Check that a protected stage mails its alarms, and that the owner of the address confirmed the subscription."""
     wanted = {one["Endpoint"] for one in stage.properties("AWS::SNS::Subscription") if one["Protocol"] == "email"}
@@ -492,6 +519,7 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("other stages in the account", check_other_stages),
     ("stack", check_stack),
     ("names", check_names),
+    ("identity provider", check_identity_provider),
     ("alarms", check_alarms),
     ("payments", check_publishable_key),
     ("SES", check_ses_account),

@@ -1,5 +1,6 @@
 """Tests the client of another OpenID provider: it finds the user of a token, and repeats nothing that was refused."""
 
+import base64
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ from functions.dynamodb.errors import TableBusy
 
 
 class OpenIdServer:
-    """Serves the discovery document and the user info. `answers`: status and body by token."""
+    """Serves the discovery document (`description`) and the user info. `answers`: status and body by token."""
 
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, Any]] = {}
@@ -26,7 +27,7 @@ class OpenIdServer:
             def do_GET(self) -> None:
                 if self.path == "/shop/.well-known/openid-configuration":
                     server.discoveries += 1
-                    self._say(200, {"userinfo_endpoint": f"{server.issuer}/me"})
+                    self._say(200, server.description)
                 else:
                     self._say(*server.answers[self.headers["Authorization"].removeprefix("Bearer ")])
 
@@ -40,6 +41,7 @@ class OpenIdServer:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.issuer = f"http://127.0.0.1:{self.http.server_port}/shop"
+        self.description = {"userinfo_endpoint": f"{self.issuer}/me"}
 
 
 @pytest.fixture
@@ -64,6 +66,25 @@ def test_the_user_of_a_token_is_read_with_one_discovery(provider: OpenIdServer) 
     assert get_user(provider.issuer, "b") == ProviderUser("2", None)
     assert get_user(provider.issuer, "c") == ProviderUser("3", None)
     assert provider.discoveries == 1
+
+
+@pytest.mark.parametrize(
+    ("claims", "email"),
+    [
+        ({"sub": "1", "email": "ann@example.com", "email_verified": True}, "ann@example.com"),
+        ({"sub": "1", "email": "ann@example.com"}, "asked@example.com"),
+        ({"sub": "1", "email": "ann@example.com", "email_verified": "true"}, "asked@example.com"),
+        ({"sub": "1", "email": "", "email_verified": True}, "asked@example.com"),
+        (["sub"], "asked@example.com"),
+    ],
+    ids=str,
+)
+def test_a_verified_address_in_the_token_is_used_and_else_the_provider_is_asked(
+    provider: OpenIdServer, claims: Any, email: str
+) -> None:
+    token = f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.x"
+    provider.answers = {token: (200, {"sub": "1", "email": "asked@example.com", "email_verified": True})}
+    assert get_user(provider.issuer, token) == ProviderUser("1", email)
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -141,6 +141,7 @@ class _CloudFrontHandler(_SilentHandler):
 
     shop: ClassVar[RunningShop]
     settings: ClassVar[dict[str, Any]]
+    provider: ClassVar[str]
     pool: ClassVar[urllib3.PoolManager]
 
     def do_GET(self) -> None:
@@ -149,7 +150,7 @@ class _CloudFrontHandler(_SilentHandler):
             self._send(200, json.dumps(self.settings).encode(), {"Content-Type": "application/json"})
         elif path.startswith("/page/"):
             given = serve_page_file(path.removeprefix("/page"))
-            policy = content_security_policy(connect_src=self.settings["sign_in"]["url"])
+            policy = content_security_policy(connect_src=self.provider)
             headers = {"Content-Type": given.content_type, "Content-Security-Policy": policy}
             self._send(given.status, given.encoded_body, headers)
         else:
@@ -185,13 +186,18 @@ def serve_like_aws(shop: RunningShop) -> Iterator[FakeCognito]:
     cognito = FakeCognito(shop, shop.stack.outputs["UserPoolClientId"])
     theirs: Any = {"cognito": cognito}
     with serve(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:
-        told = {
-            "laptop": False,
-            "shop": "Mugs & More",
-            "api": "",
-            "sign_in": {"url": cognito.url, "client_id": cognito.client_id, "scope": SCOPE},
-        }
-        ours: Any = {"shop": shop, "settings": told, "pool": urllib3.PoolManager(maxsize=8)}
-        with serve(type("Handler", (_CloudFrontHandler,), ours)) as url:
-            cognito.redirect_uri = f"{url}/page/"
+        sign_in = {"url": cognito.url, "client_id": cognito.client_id, "scope": SCOPE}
+        with serve_page(shop, sign_in, cognito.url) as cognito.redirect_uri:
             yield cognito
+
+
+@contextmanager
+def serve_page(shop: RunningShop, sign_in: dict[str, Any], provider: str) -> Iterator[str]:
+    """Serve page and API as CloudFront does, and yield the address of the page. `provider`: the origin of the sign-in.
+
+    `sign_in`: the settings of the sign-in on the page.
+    """
+    told = {"laptop": False, "shop": "Mugs & More", "api": "", "sign_in": sign_in}
+    ours: Any = {"shop": shop, "settings": told, "provider": provider, "pool": urllib3.PoolManager(maxsize=8)}
+    with serve(type("Handler", (_CloudFrontHandler,), ours)) as url:
+        yield f"{url}/page/"

@@ -19,9 +19,10 @@ from ops.commands import preflight
 from ops.commands.preflight import CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
 from proof.support.fixtures import PROJECT
 from proof.support.synthesized import SynthesizedTemplate, synthesize
+from tests.adapters.test_identity_provider import OpenIdServer, provider
 from tests.stacks.conftest import ON_CALL, templates
 
-__all__ = ["templates"]
+__all__ = ["provider", "templates"]
 
 STACK, SENDER = "orderstream-prod", "orders@mugs.test"
 READS = ("Describe", "Get", "List")
@@ -240,6 +241,23 @@ def test_names_that_an_earlier_stack_left_behind_are_taken_and_those_of_the_stac
     )
     account.deploy(own=(bus["Name"], vault, "mug-shop", alarm, logs))
     assert check(prod)["names"].verdict == OK
+
+
+@pytest.mark.usefixtures("account")
+def test_another_identity_provider_must_describe_itself(prod: SynthesizedTemplate, provider: OpenIdServer) -> None:
+    assert "identity provider" not in check(prod), "the user pool is made by the deploy"
+    properties = {"JwtConfiguration": {"Issuer": provider.issuer, "Audience": ["orders"]}}
+    authorizer = {"Type": "AWS::ApiGatewayV2::Authorizer", "Properties": properties}
+    resources = {**prod.body["Resources"], "Token": authorizer}
+    foreign = SynthesizedTemplate(prod.file, {**prod.body, "Resources": resources})
+    found = check(foreign)["identity provider"]
+    assert (found.verdict, found.found) == (CHANGE, "its description has no right issuer, jwks_uri")
+    provider.description |= {"issuer": f"{provider.issuer}/", "jwks_uri": "https://id.test/keys"}
+    assert check(foreign)["identity provider"].found == "its description has no right issuer"
+    provider.description["issuer"] = provider.issuer
+    assert check(foreign)["identity provider"].verdict == OK
+    properties["JwtConfiguration"] |= {"Issuer": "http://127.0.0.1:9"}
+    assert check(foreign)["identity provider"].verdict == CHANGE
 
 
 def test_alarms_of_a_protected_stage_need_a_confirmed_address(

@@ -190,6 +190,8 @@ def test_a_quantity_below_one_is_rejected(quantity: int) -> None:
 def test_only_customers_order(shop: ShopContext) -> None:
     with pytest.raises(NotRegistered):
         place_order_as(shop, Caller("eve"), "k", mug=1)
+    quote = placing.quote_order(shop, Caller("eve"), {"mug": RequestedLine(1)}, HOME_ADDRESS)
+    assert quote.order.total == 1250
     assert available_by_part(shop) == [10]
 
 

@@ -6,17 +6,33 @@ import pytest
 
 from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
 
+AUTHORIZER = "AWS::ApiGatewayV2::Authorizer"
 ISSUER = {"issuer": "https://id.shop.example/", "audience": ["orders"], "groups_claim": "roles"}
 
 
 @pytest.fixture(scope="module")
 def foreign() -> SynthesizedTemplate:
-    return synthesize("orderstream-dev", **ISSUER, **VALIDATED)
+    return synthesize("orderstream-dev", page_client_id="shop-page", **ISSUER, **VALIDATED)
 
 
 def test_the_api_accepts_tokens_of_the_issuer_and_no_pool_is_made(foreign: SynthesizedTemplate) -> None:
     assert "Cognito" not in json.dumps(foreign.body["Resources"])
-    (authorizer,) = foreign.properties("AWS::ApiGatewayV2::Authorizer").values()
+    (authorizer,) = foreign.properties(AUTHORIZER).values()
     assert authorizer["JwtConfiguration"] == {"Issuer": "https://id.shop.example/", "Audience": ["orders"]}
     variables = foreign.properties("AWS::Lambda::Function")[foreign.function("api")]["Environment"]["Variables"]
     assert (variables["ISSUER"], variables["GROUPS_CLAIM"]) == ("https://id.shop.example/", "roles")
+
+
+def test_the_page_signs_in_at_the_issuer_and_may_connect_to_it(foreign: SynthesizedTemplate) -> None:
+    (headers,) = foreign.properties("AWS::CloudFront::ResponseHeadersPolicy").values()
+    policy = headers["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]["ContentSecurityPolicy"]
+    assert "connect-src 'self' https://id.shop.example;" in policy["ContentSecurityPolicy"]
+    keys = foreign.only_properties("Custom::CDKBucketDeployment")["SourceObjectKeys"]
+    settings = foreign.file.parent / f"asset.{keys[-1].removesuffix('.zip')}" / "settings.json"
+    assert json.loads(settings.read_text())["sign_in"] == {
+        "issuer": "https://id.shop.example/",
+        "client_id": "shop-page",
+        "scope": "openid email",
+        "audience": "orders",
+        "groups_claim": "roles",
+    }

@@ -180,6 +180,10 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"audience": "orders"}, "issuer and audience belong together"),
         ({"issuer": "https://a.test", "audience": "b c"}, "audience has 'b c': use printable characters"),
         (
+            {"page_client_id": "page"},
+            "page_client_id is set, but issuer is not: with the user pool, set sign_in_prefix",
+        ),
+        (
             {"issuer": "https://a.test", "audience": "b", "sign_in_prefix": "my-shop"},
             "sign_in_prefix is set, but needs the user pool",
         ),

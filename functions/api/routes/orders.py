@@ -214,7 +214,6 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 @router.post(
     "/orders/quote",
     openapi_extensions=problem_responses(
-        NotRegistered,
         UnknownProducts,
         Discontinued,
         MixedCurrencies,
