@@ -262,20 +262,8 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
 
 
 SETTINGS_OF_AWS = {
-    **dict.fromkeys(  # fmt: skip
-        (
-            "sign_in_prefix",
-            "issuer",
-            "audience",
-            "page_client_id",
-            "web_acl",
-            "domain",
-            "certificate",
-            "permissions_boundary",
-            "backup_copy_vault",
-        ),
-        "",
-    ),
+    **dict.fromkeys(("sign_in_prefix", "issuer", "audience", "page_client_id", "web_acl", "domain", "certificate"), ""),
+    **dict.fromkeys(("permissions_boundary", "backup_copy_vault"), ""),
     **dict.fromkeys(("monthly_budget", "daily_backup_days", "monthly_backup_days", "backup_lock_days"), "0"),
     "firewall": "false",
     "analytics": "false",

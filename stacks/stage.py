@@ -780,7 +780,7 @@ def _parse_value(name: str, given: object, default: object) -> Any:
     The command line passes values as text, and cdk.json passes JSON values.
     """
     if isinstance(default, tuple):
-        listed = given if isinstance(given, list) else str(given).split(",")
+        listed = given if isinstance(given, list) else str(given).split(",") if given else []
         return tuple(str(one).strip() for one in listed)
     if isinstance(default, bool):
         if str(given).lower() not in ("true", "false"):
