@@ -168,6 +168,7 @@ def test_without_methods_an_order_ships_for_free(shop: ShopContext) -> None:
     for _ in range(2):
         shown = quote(shop)
         assert (shown.shipping_methods, shown.order.shipping, shown.order.shipping_method) == ((), 0, None)
+        keep(shop, method("standard", rate()))
         keep(shop)
     with pytest.raises(ShippingMethodNotAvailable) as refusal:
         quote(shop, "standard")
