@@ -52,7 +52,7 @@ class ApiEnvironment(OriginEnvironment):
     `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
     `shipping`: the shipping cost of an order for each currency in minor units (cents), such as "EUR:490,USD:590".
-    `shop_name`: the shop's name, which is printed on invoices.
+    `shop_name`: the shop's name, which is printed on invoices. `language`: the language of a customer who chose none.
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
     `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
@@ -70,6 +70,7 @@ class ApiEnvironment(OriginEnvironment):
     return_window_days: int
     shipping: str
     shop_name: str
+    language: str
     customer_writes_per_minute: int = 0
     customer_write_burst: int = 0
     unpaid_orders_per_customer: int = 0
@@ -121,6 +122,7 @@ class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
     `sender`: the From address of mails. SES must have verified this address or its domain.
+    `language`: as in ApiEnvironment.
     `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
     `configuration_set`: the name of the SES configuration set with which mails are sent.
     `pepper_secret`, `public_url`: for the links to credit notes, as in ApiEnvironment.
@@ -130,6 +132,7 @@ class OrderNotificationsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    language: str
     order_mails_per_minute: int
     configuration_set: str
     pepper_secret: str
@@ -140,7 +143,7 @@ class OrderNotificationsEnvironment:
 class ProductAlertsEnvironment:
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
-    `sender`, `configuration_set`: as in OrderNotificationsEnvironment.
+    `sender`, `configuration_set`: as in OrderNotificationsEnvironment. `language`: as in ApiEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `alerts_per_minute`: how many mails one running Lambda sends per minute at most.
     `pepper_secret`: the ARN of the secret with which unsubscribe links are sealed, as in ApiEnvironment.
@@ -152,6 +155,7 @@ class ProductAlertsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    language: str
     configuration_set: str
     product_url: str
     alerts_per_minute: int

@@ -17,6 +17,7 @@ VARIABLES = {
     "SHIPPING": "USD:590",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
+    "LANGUAGE": "en",
     "PROVIDER_URL": "http://127.0.0.1:9",
     "PROVIDER_SECRET": "provider",
     "PUBLISHABLE_KEY": "pk_test_1",
