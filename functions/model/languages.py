@@ -49,6 +49,11 @@ def load_language(code: str) -> Language:
     return Language(code, json.loads((FOLDER / f"{code}.json").read_text(encoding="utf-8")))
 
 
+def language_names() -> dict[str, str]:
+    """Return the name of each language in the language itself, by its code: {"de": "Deutsch", ...}."""
+    return {code: load_language(code).text("name") for code in LANGUAGES}
+
+
 def choose_language(*wanted: str | None) -> Language:
     """Return the first of the wanted languages that has a file. None and languages without a file are skipped.
 

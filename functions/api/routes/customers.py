@@ -61,8 +61,8 @@ class ProfileChange(RequestModel):
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
-        if not self.model_dump(exclude_none=True):
-            raise ValueError("set name, language, or both")
+        if self.name is None and self.language is None:
+            raise ValueError("set at least one of name, language")
         return self
 
 
