@@ -67,13 +67,13 @@ MODULES = {
         shop.refunds shop.sellers shop.shipments shop.stock""",
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
         mails.order_notifications model.languages model.mail_kinds model.patterns model.pricing model.reactions
-        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
-        runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
+        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
+        runtime.secrets runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
     "product_alert_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates
         mails mails.product_alerts model.languages model.mail_kinds model.patterns model.public_routes model.reactions
         model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
-        runtime.secrets runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock
-        shop.unsubscribe""",
+        runtime.secrets runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts
+        shop.stock shop.unsubscribe""",
     "refund_worker": f"""{LISTS} adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
         model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts
         shop.idempotency shop.order_money shop.orders shop.payment_provider shop.refund_processing shop.refunds
