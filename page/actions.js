@@ -3,6 +3,7 @@
 import { get, once, post } from "./api.js";
 import { checkbox, field, form, refundToField } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
+import { textOf } from "./languages.js";
 import { payPanel } from "./pay.js";
 import { recordPayment, refundOrder } from "./payments.js";
 import { groupOf, isStaff, staffNote } from "./people.js";
@@ -17,18 +18,18 @@ const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
 const isShopStaff = (me) => groupOf(me) === "staff";
 
-/** The commands. `inList`: whether the rows of a list offer the command. `when`: returns whether an order allows it. */
+/** The commands; those of staff are in English. `inList`: whether the rows of a list offer the command. `when`: returns whether an order allows it. */
 const ACTIONS = [
-  { name: "Restore", archived: true, who: isStaff, open: restore, laptop: true },
-  { name: "Pay", states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
-  { name: "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false },
-  { name: "Ship", states: TO_SHIP, who: isStaff, open: ship },
-  { name: "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
-  { name: "Return", states: RETURNABLE, who: isStaff, open: giveBack },
-  { name: "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
-  { name: "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
-  { name: "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
-  { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
+  { name: () => "Restore", archived: true, who: isStaff, open: restore, laptop: true },
+  { name: () => textOf("pay"), states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
+  { name: () => "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false },
+  { name: () => "Ship", states: TO_SHIP, who: isStaff, open: ship },
+  { name: () => "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
+  { name: () => "Return", states: RETURNABLE, who: isStaff, open: giveBack },
+  { name: () => "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
+  { name: () => "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
+  { name: () => "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
+  { name: () => textOf("cancel"), states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
 /** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. */
@@ -37,24 +38,24 @@ export function actionButtons({ order, me, done, small = false }) {
   const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who, inList = true, when = () => archived || states.includes(order.status) }) =>
     archived === Boolean(order.archived) && when(order) && who(me) && (inList || !small));
   const buttons = there.map(({ name, open, kind = "" }) =>
-    button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
+    button(name(), () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": textOf("action", { action: name(), id: shortId(order.order_id) }) }));
   return buttons.length && isStaff(me) && !small ? [staffNote(me), ...buttons] : buttons;
 }
 
 function pay({ order, done }) {
-  dialog(`Pay order ${shortId(order.order_id)}`, () => payPanel({ order, paid: done }));
+  dialog(textOf("pay.title", { id: shortId(order.order_id) }), () => payPanel({ order, paid: done }));
 }
 
 function cancel({ order, me, path, done }) {
   const text = order.status === "PENDING" || order.status === "PAID"
-    ? "The goods go back to stock at once, and the payment is refunded."
-    : "The warehouse is asked to stop the order. It refuses if the order is already packed.";
-  dialog(`Cancel order ${shortId(order.order_id)}?`, (box) => [
+    ? textOf("cancel.at_once")
+    : textOf("cancel.asked");
+  dialog(textOf("cancel.title", { id: shortId(order.order_id) }), (box) => [
     el("p", null, text),
-    form({ class: "stack" }, [], "Cancel the order", async () => {
+    form({ class: "stack" }, [], textOf("cancel.submit"), async () => {
       const after = await post(`${path}/cancel`, null, { as: me });
-      await finish(box, after.status === "CANCELLED" ? "The order is cancelled." : "The warehouse is asked to stop the order.", done);
-    }, { kind: "danger", also: [button("Keep the order", () => box.close())] }),
+      await finish(box, after.status === "CANCELLED" ? textOf("cancel.done") : textOf("cancel.pending"), done);
+    }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
   ]);
 }
 

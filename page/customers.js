@@ -4,7 +4,8 @@ import { call, get, once, post } from "./api.js";
 import { amountField, asUtc, checkbox, field, form } from "./forms.js";
 import { addressText, capital, money, number, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
-import { groupOf, person, staffMember, staffNote } from "./people.js";
+import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
+import { settings as shop } from "./settings.js";
 import { seedOffer } from "./seedShop.js";
 import { button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
@@ -99,7 +100,7 @@ function showCustomer(place, id, signal) {
   place.append(
     el("div", { class: "view-head" }, heading, isStaff ? staffNote(me) : el("p", { class: "lead" }, "Your profile, your orders, and what the shop keeps about them.")),
     isStaff && el("p", null, el("a", { href: "#/customers" }, "All customers")), card);
-  const about = { me, base, isStaff, signal };
+  const about = { me, base, isOwn, isStaff, signal };
   fill(card, "the customer", async () => {
     const page = await get(`/api/${base}/page?limit=10`, { as: me, signal });
     if (!isOwn) heading.textContent = page.customer.name;
@@ -111,7 +112,7 @@ function showCustomer(place, id, signal) {
   return heading;
 }
 
-function profile({ me, base, isStaff }, { customer, settings }) {
+function profile({ me, base, isOwn, isStaff }, { customer, settings }) {
   const { customer_id: id, name, email, created_at: at } = customer;
   const full = field("Name", "name", { value: name, required: true, autocomplete: "off" });
   const rename = form({ class: "inline", "aria-label": "Change the name" }, full, "Save the name", async () => {
@@ -125,8 +126,19 @@ function profile({ me, base, isStaff }, { customer, settings }) {
       ["Company", customer.company_id && (isStaff ? el("a", { href: addressOf({ list: "companies", company: customer.company_id }) }, customer.company_id) : customer.company_id)],
       ["Registered", timeOf(at)]),
     el("details", null, el("summary", null, "Change the name"), rename),
+    el("details", null, el("summary", null, "Language of mails, invoices and orders"), languageForm({ me, base, isOwn }, customer.language)),
     el("details", null, el("summary", null, "Which mails the customer wants"), choices({ me, base }, settings.notifications)),
   ];
+}
+
+function languageForm({ me, base, isOwn }, chosen) {
+  const options = Object.entries(shop.languages).map(([code, name]) => [code, name, code === (chosen ?? shop.language)]);
+  const language = field("Language", "language", {}, { options });
+  return form({ class: "inline", "aria-label": "Change the language" }, language, "Save the language", async () => {
+    await call("PATCH", `/api/${base}`, { body: { language: language.control.value }, as: me });
+    if (isOwn) await choseLanguage(language.control.value);
+    toast("The language is saved.");
+  }, { kind: "" });
 }
 
 const CHOICES = { email: "Mails at all", order_changes: "Changes of an order", shipments: "Parcels", refunds: "Returns and refunds", product_alerts: "News of followed products" };

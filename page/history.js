@@ -1,7 +1,8 @@
 // The business steps of an order, such as placed, paid or sent. They come from the items in the table, so every order
 // has them: also an old or a seeded one.
 
-import { money, stateName } from "./format.js";
+import { money } from "./format.js";
+import { textOf } from "./languages.js";
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
 /** Returns {element, state, update}: the steps at the last refresh. For AWS, which has no spans to show below them. */
@@ -11,14 +12,14 @@ export function history({ look }) {
     const steps = stepsOf(whole);
     element.replaceChildren(steps.length ? stepList(steps) : nothing());
   };
-  return { element, state: button("Refresh", look, { kind: "small quiet" }), update };
+  return { element, state: button(textOf("order.refresh"), look, { kind: "small quiet" }), update };
 }
 
 /** Returns the list of steps, each with its time and state. */
 export const stepList = (steps, shown) => el("ol", { class: "plain-list steps" }, steps.map(({ at, text, status }) =>
   el("li", { class: "row tight" }, timeOf(at, shown), el("span", null, text), status && stateChip(status))));
 
-const nothing = () => empty("No history yet", "Changes of the order appear here shortly after they happen.");
+const nothing = () => empty(textOf("step.none"), textOf("step.later"));
 
 /**
  * Returns the steps of an order, oldest first: {at, text, status, mail}. Its argument is the order with all its items,
@@ -26,27 +27,24 @@ const nothing = () => empty("No history yet", "Changes of the order appear here 
  * payment that succeeded: its item has only the time of its latest change, for example of a refund.
  */
 export function stepsOf({ order, timeline, payments, invoices, shipments, returns, refunds, mails }) {
-  const changes = timeline.length ? timeline.map(({ at, event, status }) => ({ at, text: inWords(event), status })) : archived(order);
+  const changes = timeline.length ? timeline.map(({ at, event, status }) => ({ at, text: textOf(`step.${event}`), status })) : archived(order);
   const steps = [
     ...changes,
     ...payments.filter(({ status }) => !["CAPTURED", "REFUNDED"].includes(status))
-      .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: `${method === "CREDIT" ? "Credit" : `${stateName(method)} payment`} of ${money(amount, currency)}`, status })),
-    ...invoices.map(({ issued_at: at, invoice_id: id, corrects }) => ({ at, text: `${corrects ? "Credit note" : "Invoice"} ${id} issued` })),
-    ...shipments.map(({ created_at: at }) => ({ at, text: "Parcel requested" })),
+      .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: paymentText(method, money(amount, currency)), status })),
+    ...invoices.map(({ issued_at: at, invoice_id: id, corrects }) => ({ at, text: corrects ? textOf("step.credit_note", { id }) : textOf("step.invoice", { id }) })),
+    ...shipments.map(({ created_at: at }) => ({ at, text: textOf("step.parcel_requested") })),
     ...shipments.filter((one) => one.updated_at !== one.created_at)
-      .map(({ updated_at: at, carrier, tracking_number: tracking, status }) => ({ at, text: `Parcel ${[carrier, tracking].filter(Boolean).join(" ")}`.trim(), status })),
-    ...returns.map(({ created_at: at, amount, currency }) => ({ at, text: `Goods returned, worth ${money(amount, currency)}` })),
-    ...refunds.map(({ updated_at: at, amount, currency, status }) => ({ at, text: `Refund of ${money(amount, currency)}`, status })),
-    ...(mails ?? []).map(({ at, subject, id }) => ({ at, text: `Mail: ${subject}`, mail: id })),
+      .map(({ updated_at: at, carrier, tracking_number: tracking, status }) => ({ at, text: textOf("step.parcel", { parcel: [carrier, tracking].filter(Boolean).join(" ") }).trim(), status })),
+    ...returns.map(({ created_at: at, amount, currency }) => ({ at, text: textOf("step.return", { amount: money(amount, currency) }) })),
+    ...refunds.map(({ updated_at: at, amount, currency, status }) => ({ at, text: textOf("step.refund", { amount: money(amount, currency) }), status })),
+    ...(mails ?? []).map(({ at, subject, id }) => ({ at, text: textOf("step.mail", { subject }), mail: id })),
   ];
   return steps.sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
 }
 
 /** Returns the steps that an archived order still has: the table keeps no other change of it. */
-const archived = ({ placed_at: placedAt, updated_at: updatedAt, status }) => [{ at: placedAt, text: "Order placed" }, { at: updatedAt, text: "Order closed", status }];
+const archived = ({ placed_at: placedAt, updated_at: updatedAt, status }) => [{ at: placedAt, text: textOf("step.OrderPlaced") }, { at: updatedAt, text: textOf("step.closed"), status }];
 
-/** Returns an event's name in words: "Order partly shipped" for OrderPartlyShipped. */
-function inWords(event) {
-  const text = event.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+const paymentText = (method, amount) =>
+  method === "CREDIT" ? textOf("step.credit", { amount }) : textOf("step.payment", { method: textOf(`method.${method}`), amount });

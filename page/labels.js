@@ -1,5 +1,6 @@
 // Texts that differ between the local shop and a shop on AWS.
 
+import { textOf } from "./languages.js";
 import { settings } from "./settings.js";
 
 const ON_A_LAPTOP = {
@@ -25,12 +26,18 @@ const ELSEWHERE = {
   staffShops: "Sign in as a customer to place an order.",
   board: "All open orders, by state.",
   noParcel: "There is no parcel to ship. It is already in transit, or not requested yet.",
-  unanswered: "The shop does not answer. Are you online?",
-  unknown: "Your sign-in has ended. Sign in again.",
+  get unanswered() {
+    return textOf("problem.unanswered");
+  },
+  get unknown() {
+    return textOf("problem.signed_out");
+  },
   unregistered: "You are not a customer yet. Your first order makes you a customer.",
   taken: "Another customer has your e-mail address.",
   unreadable: "The operators of the shop can see this problem.",
-  order: "See the order",
+  get order() {
+    return textOf("order.see");
+  },
   foot: "",
   address: {},
 };

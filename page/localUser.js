@@ -31,7 +31,8 @@ export const token = async (name) => (await signedIn(name)).token;
 export const forget = (name) => tokens.delete(name); // the local AWS forgets tokens when it is killed
 
 /**
- * Returns the user's token, from a cache while it is valid, and whether the user is a customer: {token, registered}.
+ * Returns the user's token, from a cache while it is valid, whether the user is a customer, and the language that they
+ * chose: {token, registered, language}.
  * Requests at the same time share one request for the token. No view can abort it, because another view may wait for it.
  */
 async function signedIn(user) {
@@ -55,6 +56,11 @@ export async function register(name, _, signal) {
     if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
   }
   me.registered = true;
+}
+
+export const chosenLanguage = async () => (await signedIn(person())).language;
+export async function choseLanguage(language) {
+  (await signedIn(person())).language = language;
 }
 
 // Above ----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 // Opens the view that the address names. Keeps the frame around the view: user, navigation and connection state.
 
 import { reach, Unanswered } from "./api.js";
-import { account, arrive, person, staffMember } from "./people.js";
+import { useLanguage } from "./languages.js";
+import { account, arrive, orderLanguage, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import { el, failure, loading, scrollToCurrent } from "./ui.js";
 import { labels } from "./labels.js";
@@ -9,12 +10,13 @@ import { labels } from "./labels.js";
 /**
  * The views, in the order of the navigation. The page starts with the first view that exists here. `title`: the label in
  * the navigation, if any. `load`, `styles`: the module and the stylesheets, which load when the view first opens. `who`:
- * returns a user if the current user may see the view, or its part with an id. `href`: a separate document.
+ * returns a user if the current user may see the view, or its part with an id. `language`: returns the language of the view
+ * if it is not always English. `href`: a separate document.
  */
 const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
   shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
-  orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person },
+  orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person, language: orderLanguage },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
   customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
@@ -75,7 +77,8 @@ async function show({ keepFocus = false } = {}) {
 
 async function moduleOf(view, id) {
   if (!mayBeSeen(view, id)) return import("./signInPrompt.js");
-  const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles)]);
+  const language = (async () => useLanguage(await (view.language?.() ?? "en")))();
+  const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles), language]);
   return shown;
 }
 

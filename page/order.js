@@ -4,6 +4,7 @@ import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
+import { textOf } from "./languages.js";
 import { sidePanels } from "./panels.js";
 import { choose, isStaff, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
@@ -20,8 +21,8 @@ const COURSES = [
 
 export function show(place, { id, query, signal, again }) {
   const me = person();
-  const heading = el("h1", null, `Order ${shortId(id)}`);
-  const head = el("div", { class: "card order-head" }, loading("Loading the order …"));
+  const heading = el("h1", null, textOf("order.title", { id: shortId(id) }));
+  const head = el("div", { class: "card order-head" }, loading(textOf("order.loading")));
   const panels = sidePanels(encodeURIComponent(id), me, signal, () => look());
   const look = oneAtATime(async () => {
     const whole = await lookAt(head, about);
@@ -32,10 +33,10 @@ export function show(place, { id, query, signal, again }) {
   const about = { id, me, signal, again, look, known: undefined };
   const [{ open }] = COURSES.filter(isHere);
   const course = open({ id, query, signal, look });
-  const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, "Timeline"), course.state);
+  const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, textOf("order.timeline")), course.state);
   const happened = el("section", { "aria-labelledby": "course" }, courseHead, course.element);
   place.append(
-    el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
+    el("div", { class: "view-head" }, heading, copyable(id, textOf("order.id"))), head,
     el("div", { class: "order-columns" }, happened, el("div", { class: "order-aside" }, course.aside, panels.element)));
 
   look();
@@ -101,20 +102,21 @@ function standing(order, { me, look }) {
   const actions = actionButtons({ order, me, done: look });
   const paid = order.paid > 0 && money(order.paid, currency);
   return [
-    el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
+    el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip(textOf("order.archived"), "over")), el("div", { class: "row actions" }, actions)),
     facts(
-      ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
-      ["Shipping", order.shipping_method?.name],
-      ["Refunded", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
-      ["Address", address && addressText(address)],
-      ["Customer", el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
-    archived && el("p", { class: "notice" }, `The order is ${stateName(status).toLowerCase()} and archived. The table keeps only this summary. The archive has the rest.`),
+      [textOf("order.total"), el("strong", null, money(total, currency))], [textOf("order.paid"), paid], [textOf("order.due"), order.due > 0 && money(order.due, currency)],
+      [textOf("shipping"), order.shipping_method?.name],
+      [textOf("order.refunded"), order.refunded > 0 && money(order.refunded, currency)], [textOf("order.placed"), timeOf(order.placed_at)],
+      [textOf("order.address"), address && addressText(address)],
+      [textOf("order.customer"), el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
+    archived && el("p", { class: "notice" }, textOf("order.archive", { state: stateName(status).toLowerCase() })),
     lines && linesTable(lines, currency),
   ];
 }
 
 function linesTable(lines, currency) {
-  const heads = ["Product", ...["Price", "Ordered", "Shipped", "Delivered", "Returned"].map((text) => ({ text, number: true }))];
+  const counted = [textOf("lines.price"), textOf("lines.ordered"), textOf("lines.shipped"), textOf("lines.delivered"), textOf("lines.returned")];
+  const heads = [textOf("lines.product"), ...counted.map((text) => ({ text, number: true }))];
   const counts = ({ quantity, shipped, delivered, returned }) => [quantity, shipped, delivered, returned].map((count) => ({ number: number(count) }));
-  return table("Order lines", heads, lines.map((line) => row(line.name, { number: money(line.price, currency) }, ...counts(line))), { hideCaption: true });
+  return table(textOf("lines"), heads, lines.map((line) => row(line.name, { number: money(line.price, currency) }, ...counts(line))), { hideCaption: true });
 }

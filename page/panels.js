@@ -2,7 +2,8 @@
 
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
-import { bytes, capital, duration, money, moment, number, plural, stateName } from "./format.js";
+import { bytes, capital, day, duration, money, moment, number, percent, plural } from "./format.js";
+import { textOf } from "./languages.js";
 import { isHere, settings } from "./settings.js";
 import { groupOf } from "./people.js";
 import { retryRefund, reversePayment, settleRefund } from "./payments.js";
@@ -10,21 +11,21 @@ import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } f
 
 const COPY_TONES = { "in sync": "good" };
 
-/** The panels: the data that each needs besides the order, how it shows the data, and whether only a laptop has it. */
+/** The panels: the data that each needs besides the order, how it shows the data, and whether only a laptop has it. Those of a laptop are in English. */
 const PANELS = [
-  { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
-  { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
-  { title: "Parcels", load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
-  { title: "Payments and refunds", load: ({ whole }) => whole && { status: whole.order.status, payments: whole.payments, refunds: whole.refunds }, draw: moneys },
-  { title: "Mails", load: ({ whole }) => whole?.mails, draw: mails, laptop: true },
-  { title: "Archive", load: archived, draw: archive, laptop: true },
+  { title: () => "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
+  { title: () => textOf("invoice"), load: ({ whole }) => whole?.invoices, draw: invoices },
+  { title: () => textOf("parcels"), load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
+  { title: () => textOf("payments"), load: ({ whole }) => whole && { status: whole.order.status, payments: whole.payments, refunds: whole.refunds }, draw: moneys },
+  { title: () => "Mails", load: ({ whole }) => whole?.mails, draw: mails, laptop: true },
+  { title: () => "Archive", load: archived, draw: archive, laptop: true },
 ];
 
 /** Returns the panels, and `refresh(whole)`, which redraws each panel whose data changed. `look`: reloads the order. */
 export function sidePanels(id, me, signal, look) {
-  const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
-  const element = el("aside", { class: "panels", "aria-label": "Details of the order" },
-    made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
+  const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none(textOf("panel.none"))), known: undefined }));
+  const element = el("aside", { class: "panels", "aria-label": textOf("order.details") },
+    made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title() }, el("h2", null, title()), place)));
   const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, look, whole })));
   return { element, refresh };
 }
@@ -68,8 +69,8 @@ export const json = (value) => el("pre", { tabindex: "0", "aria-label": "JSON" }
 
 // Invoice --------------------------------------------------------------------------------------------------------------
 function invoices(all, { me, whole }) {
-  if (archivedWith(whole)) return none("The invoice is in the archive with the order.");
-  if (!all?.length) return none("The invoice is issued when the order is paid.");
+  if (archivedWith(whole)) return none(textOf("invoice.archived"));
+  if (!all?.length) return none(textOf("invoice.none"));
   return all.map((one) => invoice(one, me));
 }
 
@@ -82,50 +83,50 @@ function invoice({ invoice_id: id, corrects, issued_at: at, currency, lines, shi
   const shown = (amount) => money(amount, currency);
   return [
     facts(
-      [corrects ? "Credit note" : "Number", id],
-      ["Corrects", corrects],
-      ["Issued", timeOf(at)],
+      [corrects ? textOf("invoice.credit_note") : textOf("invoice.number"), id],
+      [textOf("invoice.corrects"), corrects],
+      [textOf("invoice.issued"), timeOf(at)],
       ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(corrects ? line.credited : line.price * line.quantity)]),
-      ["Shipping", shown(shipping)],
-      ["Discount", discount && `− ${shown(discount.amount)}`],
-      ...taxes.filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
-      ["Total", el("strong", null, shown(total))]),
-    button("Open to print", print, { kind: "small" }),
+      [textOf("shipping"), shown(shipping)],
+      [textOf("discount"), discount && `− ${shown(discount.amount)}`],
+      ...taxes.filter((tax) => tax.rate).map((tax) => [textOf("included_tax", { percent: percent(tax.rate) }), shown(tax.tax)]),
+      [textOf("order.total"), el("strong", null, shown(total))]),
+    button(textOf("invoice.print"), print, { kind: "small" }),
   ];
 }
 
 // Parcels --------------------------------------------------------------------------------------------------------------
 function parcels(there, { whole }) {
-  if (archivedWith(whole)) return none("The parcels are in the archive with the order.");
-  if (!there?.parcels.length) return none("The first parcel is requested when the order is paid.");
+  if (archivedWith(whole)) return none(textOf("parcels.archived"));
+  if (!there?.parcels.length) return none(textOf("parcels.none"));
   const names = Object.fromEntries((whole.order?.lines ?? []).map((line) => [line.product_id, line.name]));
   const contents = (quantities) => Object.entries(quantities).map(([id, count]) => `${number(count)} × ${names[id] ?? id}`).join(", ");
   return el("ul", { class: "plain-list" },
     there.parcels.map((one) => el("li", null,
       el("p", { class: "row tight" }, stateChip(one.status), el("span", null, contents(one.quantities))),
-      el("p", { class: "hint" }, one.carrier ? `${one.carrier}, ${one.tracking_number}` : "No carrier yet"))),
+      el("p", { class: "hint" }, one.carrier ? `${one.carrier}, ${one.tracking_number}` : textOf("parcels.no_carrier")))),
     there.returns.map((one) => el("li", null,
-      el("p", { class: "row tight" }, chip("Returned", "over"), el("span", null, contents(one.quantities))),
-      el("p", { class: "hint" }, `${money(one.amount, one.currency)} refunded`))));
+      el("p", { class: "row tight" }, chip(textOf("parcels.returned"), "over"), el("span", null, contents(one.quantities))),
+      el("p", { class: "hint" }, textOf("parcels.refunded", { amount: money(one.amount, one.currency) })))));
 }
 
 // Payments and refunds -------------------------------------------------------------------------------------------------
 function moneys(there, { me, whole, look }) {
-  if (archivedWith(whole)) return none("The payments and refunds are in the archive with the order.");
-  if (!there?.payments.length) return none("No payment was made yet.");
+  if (archivedWith(whole)) return none(textOf("payments.archived"));
+  if (!there?.payments.length) return none(textOf("payments.none"));
   const isShopStaff = groupOf(me) === "staff";
   const about = { order: whole.order, me, done: look };
   const said = (one, text, ...hints) => [
     el("p", { class: "row tight" }, stateChip(one.status), el("span", null, text)),
-    [...hints, one.note && `Note: ${one.note}`, one.reason && `Reason: ${words(one.reason)}`].filter(Boolean).map((hint) => el("p", { class: "hint" }, hint))];
+    [...hints, one.note && textOf("payments.note", { note: one.note }), one.reason && textOf("payments.reason", { reason: words(one.reason) })].filter(Boolean).map((hint) => el("p", { class: "hint" }, hint))];
   const command = (text, run, amount) => button(text, run, { kind: "small", "aria-label": `${text}: ${amount}` });
   const payment = (one) => {
     const amount = money(one.amount, one.currency);
     return el("li", null,
-      said(one, `${stateName(one.method)}, ${amount}`,
-        one.reference && `Received on ${one.received_on}, reference: ${one.reference}`,
-        one.refunded > 0 && `Refunded: ${money(one.refunded, one.currency)}`,
-        ...Object.values(one.disputes ?? {}).map((dispute) => `Dispute, ${money(dispute.amount, one.currency)}: ${dispute.status.toLowerCase()}${dispute.reason ? `, ${words(dispute.reason)}` : ""}`)),
+      said(one, `${textOf(`method.${one.method}`)}, ${amount}`,
+        one.reference && textOf("payments.received", { day: day(one.received_on), reference: one.reference }),
+        one.refunded > 0 && textOf("payments.refunded", { amount: money(one.refunded, one.currency) }),
+        ...Object.values(one.disputes ?? {}).map((dispute) => `${textOf("payments.dispute", { amount: money(dispute.amount, one.currency), state: textOf(`dispute.${dispute.status}`) })}${dispute.reason ? `, ${words(dispute.reason)}` : ""}`)),
       el("div", { class: "row tight" },
         isShopStaff && one.received_on && one.status === "CAPTURED" && there.status === "PENDING" && command("Reverse", () => reversePayment(about, one), amount),
         settings.laptop && one.method === "CARD" && one.status !== "FAILED" && command("At the provider", async () => (await import("./provider.js")).openAtProvider(one), amount)));
@@ -133,7 +134,7 @@ function moneys(there, { me, whole, look }) {
   const refund = (one) => {
     const amount = money(one.amount, one.currency);
     return el("li", null,
-      said(one, `Refund, ${amount}, reason: ${words(one.why.toLowerCase())}`, one.cause && `Cause: ${words(one.cause.toLowerCase())}`),
+      said(one, textOf("payments.refund", { amount, why: textOf(`why.${one.why}`) }), one.cause && textOf("payments.cause", { cause: textOf(`cause.${one.cause}`) })),
       isShopStaff && one.status === "FAILED" && el("div", { class: "row tight" },
         command("Retry", () => retryRefund(about, one), amount), command("Settle", () => settleRefund(about, one), amount)));
   };

@@ -1,7 +1,8 @@
 // Pays an order: on the laptop with a test card that succeeds or fails, on AWS with the shop's own provider.
 
 import { get, once, post } from "./api.js";
-import { capital, money } from "./format.js";
+import { capital, money, percent } from "./format.js";
+import { textOf } from "./languages.js";
 import { el, facts, fill, orderLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Rejection } from "./problems.js";
@@ -19,21 +20,21 @@ export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
   const link = el("p", null, orderLink(order.order_id, labels.order));
-  fill(panel, "payment methods", async () => [amounts(order), await way.ask({ order, signal, paid }), link]);
+  fill(panel, textOf("pay.methods"), async () => [amounts(order), await way.ask({ order, signal, paid }), link]);
   return panel;
 }
 
 async function cards({ order, signal, paid }) {
   const { payment_methods: methods } = await get("/local/shop", { signal });
-  return form({ class: "stack" }, choice(methods), `Pay ${money(order.due, order.currency)}`, async (made) => {
+  return form({ class: "stack" }, choice(methods), textOf("pay.submit", { amount: money(order.due, order.currency) }), async (made) => {
     const { payment_id, client_secret } = await post(`/api/orders/${order.order_id}/payment-intents`, {}, { as: person(), signal });
     const payment = { payment_id, client_secret, payment_method: new FormData(made).get("method") };
     const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
     if (answer.status !== "succeeded") {
-      const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
-      throw new Rejection(`The payment failed${reason}. No money was taken. Try another card.`);
+      const reason = answer.reason?.replaceAll("_", " ");
+      throw new Rejection(reason ? textOf("pay.failed_because", { reason }) : textOf("pay.failed"));
     }
-    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow automatically: watch them in the trace of the order."));
+    made.replaceWith(el("p", { class: "notice good", role: "status" }, textOf("pay.done")));
     paid();
   });
 }
@@ -46,16 +47,16 @@ function provider({ order }) {
 function amounts({ order_id: id, total, shipping, shipping_method: method, discount, taxes, due, currency }) {
   const shown = (amount) => money(amount, currency);
   return facts(
-    ["Order", orderLink(id)],
-    ["Shipping", shipping == null ? null : [method?.name, shown(shipping)].filter(Boolean).join(", ")],
-    [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
-    ...(taxes ?? []).filter((tax) => tax.rate).map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
-    ["Total", shown(total)],
-    ["To pay", el("strong", null, shown(due))],
+    [textOf("order"), orderLink(id)],
+    [textOf("shipping"), shipping == null ? null : [method?.name, shown(shipping)].filter(Boolean).join(", ")],
+    [textOf("discount.code", { code: discount?.code }), discount && `− ${shown(discount.amount)}`],
+    ...(taxes ?? []).filter((tax) => tax.rate).map((tax) => [textOf("included_tax", { percent: percent(tax.rate) }), shown(tax.tax)]),
+    [textOf("order.total"), shown(total)],
+    [textOf("pay.to_pay"), el("strong", null, shown(due))],
   );
 }
 
 function choice(methods) {
   const one = ({ id, name }, at) => el("label", { class: "check" }, el("input", { type: "radio", name: "method", value: id, checked: at === 0 }), capital(name));
-  return el("fieldset", null, el("legend", null, "Pay with"), methods.map(one));
+  return el("fieldset", null, el("legend", null, textOf("pay.with")), methods.map(one));
 }

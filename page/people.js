@@ -11,11 +11,19 @@ tokensFrom(here);
  * `arrive()`: called once before the first view. `account(again)`: the user's part of the header; `again` redraws the
  * view. `person()`: the acting user, or null. `groupOf(person)`: "staff", "warehouse" or null. `staffMember()`: the
  * acting user for staff commands, or null. `register(person, name)`: registers a user as a customer. `choose(person)`
- * exists only on a laptop, `signIn()` only on AWS.
+ * exists only on a laptop, `signIn()` only on AWS. `chosenLanguage()`: the code of the language that the acting user
+ * chose as a customer, or null. `choseLanguage(code)`: called after the user chose another one.
  */
-export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token } = here;
+export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token, choseLanguage } = here;
 
 export const isStaff = (name) => groupOf(name) !== null;
+
+/** Returns the language in which the acting user sees the order page. Staff see it in English. */
+export async function orderLanguage() {
+  if (isStaff(person())) return "en";
+  const chosen = await here.chosenLanguage().catch(() => null); // the view itself shows that the shop does not answer
+  return chosen in settings.languages ? chosen : settings.language;
+}
 
 /** Returns a note that the user acts as staff, and if a customer is chosen above, that the user does not act as them. */
 export function staffNote(me) {

@@ -3,6 +3,7 @@
 import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
 import { labels } from "./labels.js";
+import { textOf } from "./languages.js";
 
 const REJECTIONS = {
   "out-of-stock": ({ short = {} }, nameOf) =>
@@ -16,14 +17,14 @@ const REJECTIONS = {
   "discount-not-valid": ({ code, why }) => `The discount code ${code} cannot be used: ${why}. Remove it or try another code.`,
   "not-registered": () => labels.unregistered,
   "email-taken": () => labels.taken,
-  "wrong-state": ({ what, state }) => `This is not possible: the ${what} now has the status “${stateName(state)}”.`,
+  "wrong-state": ({ what, state }) => what === "order" ? textOf("problem.state", { state: stateName(state) }) : `This is not possible: the ${what} now has the status “${stateName(state)}”.`,
   "return-window-over": ({ ended_at: end }) => `The return period ended on ${moment(end)}.`,
   "too-much": ({ field, most }, nameOf) => `Too many pieces of ${nameOf(String(field).split(".").pop())}: the maximum is ${number(most)}.`,
   "not-allowed": ({ detail }) => `This user is not allowed to do that: ${detail}`.replace(/\.?$/, "."),
-  "not-found": ({ what }) => `This ${what ?? "item"} does not exist, or it belongs to another customer.`,
-  "key-reused": () => "This request was already sent with other contents. Try again.",
+  "not-found": ({ what }) => what === "order" ? textOf("problem.no_order") : `This ${what ?? "item"} does not exist, or it belongs to another customer.`,
+  "key-reused": () => textOf("problem.key_reused"),
   "unreadable": () => `The data was written by a version of the shop that this version cannot read. ${labels.unreadable}`,
-  "fault": ({ instance }) => `The shop failed. The error is logged under ${instance}. Try again.`,
+  "fault": ({ instance }) => textOf("problem.fault", { instance }),
 };
 
 /** An error that is not from the API. The page shows its message unchanged. */
@@ -34,14 +35,14 @@ export function explain(error, nameOf = (id) => id) {
   if (error instanceof Unanswered || error instanceof Rejection) return error.message;
   if (!(error instanceof Problem)) {
     console.error(error);
-    return `The page failed: ${error.message}. Reload the page.`;
+    return textOf("problem.page", { message: error.message });
   }
   if (error.status === 401) return labels.unknown;
-  if (error.status === 429) return "Too many requests. Wait a moment and try again.";
-  if (error.status >= 502) return "The shop does not answer. Try again in a moment. Nothing is done twice.";
+  if (error.status === 429) return textOf("problem.too_many");
+  if (error.status >= 502) return textOf("problem.unavailable");
   const rejection = REJECTIONS[error.slug];
   if (rejection) return rejection(error.document, nameOf);
-  return fieldErrors(error).length ? "Please check the highlighted fields." : `${error.message.replace(/\.?$/, ".")}`;
+  return fieldErrors(error).length ? textOf("problem.fields") : `${error.message.replace(/\.?$/, ".")}`;
 }
 
 /** Returns the errors of the sent values: [{field, why}]. `field`: a path such as address.postcode. */

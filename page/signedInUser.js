@@ -47,6 +47,11 @@ export async function register(id, name, signal) {
   session.dispatchEvent(new Event("change"));
 }
 
+export const chosenLanguage = async () => customer?.language;
+export async function choseLanguage(language) {
+  customer = { ...customer, language };
+}
+
 // Above ----------------------------------------------------------------------------------------------------------------
 export function account(again) {
   const place = el("div", { class: "row tight" });

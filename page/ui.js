@@ -2,6 +2,7 @@
 
 import { explain } from "./problems.js";
 import { moment, shortId, stateName, stateTone } from "./format.js";
+import { textOf } from "./languages.js";
 
 const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]";
 /** Matches the part of a text from its first to its last right-to-left letter or number. */
@@ -83,7 +84,7 @@ export function empty(title, text, ...actions) {
 
 /** Returns an error that replaces a view: the reason, and a button to retry. */
 export function failure(error, again, ...more) {
-  const retry = again && button("Try again", again);
+  const retry = again && button(textOf("try_again"), again);
   return el("div", { class: "notice bad", role: "alert" }, el("p", null, explain(error)), el("div", { class: "row" }, retry, more));
 }
 
@@ -97,7 +98,7 @@ export async function fill(place, what, load) {
   const turn = {};
   newestLoad.set(place, turn);
   const show = (...children) => newestLoad.get(place) === turn && place.replaceChildren(...children);
-  show(loading(`Loading ${what} …`));
+  show(loading(textOf("loading", { what })));
   try {
     show(...[await load()].flat().filter(Boolean));
   } catch (error) {
@@ -149,7 +150,7 @@ let dialogs = 0;
 export function dialog(title, build, { wide = false } = {}) {
   const titled = `dialog-${(dialogs += 1)}`;
   const made = el("dialog", { "aria-labelledby": titled, class: wide && "wide" });
-  const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => made.close() }, "✕");
+  const close = el("button", { type: "button", class: "close", "aria-label": textOf("close"), onclick: () => made.close() }, "✕");
   made.append(el("div", { class: "dialog-head" }, el("h2", { id: titled }, title), close), el("div", { class: "dialog-body" }, build(made)));
   made.addEventListener("close", () => made.remove());
   document.body.append(made);
@@ -161,7 +162,7 @@ export function dialog(title, build, { wide = false } = {}) {
 export function copyable(id, what) {
   const copy = async () => {
     await navigator.clipboard.writeText(id);
-    toast(`Copied: ${id}`);
+    toast(textOf("copied", { id }));
   };
-  return el("span", { class: "copyable" }, el("code", { class: "id", title: id }, id), button("Copy", copy, { kind: "small quiet", "aria-label": `Copy ${what}` }));
+  return el("span", { class: "copyable" }, el("code", { class: "id", title: id }, id), button(textOf("copy"), copy, { kind: "small quiet", "aria-label": textOf("copy_what", { what }) }));
 }

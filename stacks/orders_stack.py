@@ -93,6 +93,7 @@ class OrdersStack(Stack):
         self.mail_environment = {
             "sender": stage.sender,
             "shop_name": stage.shop_name,
+            "language": stage.language,
             "configuration_set": self.mail.configuration_set,
         }
         self.order_end_environment: dict[str, Any] = {
@@ -151,6 +152,7 @@ class OrdersStack(Stack):
             "pepper_secret": self.secrets.pepper_arn,
             "webhook_secret": self.secrets.webhook_arn,
             "shop_name": self.stage.shop_name,
+            "language": self.stage.language,
             "customer_writes_per_minute": self.stage.customer_writes_per_minute,
             "customer_write_burst": self.stage.customer_write_burst,
             "unpaid_orders_per_customer": self.stage.unpaid_orders_per_customer,

@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.model.languages import language_names
 from stacks import PROJECT
 from stacks.cloudfront import ApiDistribution
 from stacks.identity import Identity
@@ -78,7 +79,14 @@ class ShopPage(Construct):
             stage=stage,
             folder=PAGE_FOLDER,
             folders=[PROJECT / PAGE_FOLDER, SWAGGER_UI_FOLDER],
-            settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": sign_in},
+            settings={
+                "laptop": False,
+                "shop": stage.shop_name,
+                "api": "",
+                "sign_in": sign_in,
+                "language": stage.language,
+                "languages": language_names(),
+            },
             bucket=bucket,
             distribution=front.distribution,
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions.model import retention
 from functions.model.lambdas import lambda_name
+from functions.model.languages import LANGUAGES
 from functions.model.reactions import HANDLERS, REACTIONS, Reaction
 from functions.model.stream_readers import READERS, StreamReader
 from functions.model.table import INDEX_PROJECTIONS
@@ -135,6 +136,9 @@ class Stage:
 
     shop_name: str = setting("Orderstream", Rule(_check_shop_name), group="The shop")
     """The name of the shop in mails and on invoices."""
+    language: str = setting("en", one_of(*LANGUAGES))
+    """The language of mails, documents and the order page for customers who chose none
+    (docs/how-to/add-a-language.md)."""
     provider_url: str = setting("https://api.stripe.com", r"(https?://[\w.-]+(:\d+)?)?", BASE_URL_HINT)
     """The base URL of the payment provider's API, which must be compatible with Stripe. Empty means no provider:
     customers pay with store credit, and staff record bank transfers, invoices and cash."""

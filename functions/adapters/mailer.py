@@ -80,8 +80,8 @@ def send_mail(sender: Sender, to: str, mail: Mail, effect_id: str) -> str:
     SES may have accepted the mail.
     """
     content: dict[str, Any] = {
-        "Subject": {"Data": mail.subject},
-        "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
+        "Subject": _text(mail.subject),
+        "Body": {"Text": _text(mail.text), "Html": _text(mail.html)},
     }
     if mail.headers:
         content["Headers"] = [{"Name": name, "Value": value} for name, value in mail.headers.items()]
@@ -102,6 +102,11 @@ def send_mail(sender: Sender, to: str, mail: Mail, effect_id: str) -> str:
             raise Permanent(code) from error
         raise MailRefused(kind, code) from error
     return str(answer["MessageId"])
+
+
+def _text(text: str) -> dict[str, str]:
+    # Without a charset, SES takes a text for ASCII: https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_Content.html
+    return {"Data": text, "Charset": "UTF-8"}
 
 
 def classify_refusal(code: str, message: str) -> Literal["permanent"] | RefusalKind:

@@ -1,13 +1,16 @@
-"""Load the templates of mails and pages, and keep right-to-left texts from reordering the text beside them."""
+"""Load and render the templates of mails and pages, and keep right-to-left texts from reordering their neighbours."""
 
 import unicodedata
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_eval_context, select_autoescape
 from jinja2.nodes import EvalContext
-from markupsafe import Markup
+from markupsafe import Markup, escape
+
+from functions.model.languages import Language
 
 RIGHT_TO_LEFT = {"R", "AL", "AN"}
 """The classes of Hebrew and Arabic letters and numbers: https://www.unicode.org/reports/tr9/"""
@@ -30,6 +33,12 @@ def load_templates(folder: Path) -> Environment:
     )
 
 
+def render_template(folder: Path, name: str, language: Language, values: Mapping[str, Any]) -> str:
+    """Render a template of a folder. Beside `values`, it has `language`, and the function `text` for its texts."""
+    template = load_templates(folder).get_template(name)
+    return template.render(values, language=language, text=_text_function(language))
+
+
 def isolate(text: str) -> str:
     """Return a text for a line of plain text. Right-to-left text is put between Unicode's isolates (FSI, PDI).
 
@@ -38,10 +47,32 @@ def isolate(text: str) -> str:
     return f"\u2068{text}\u2069" if _has_right_to_left(text) else text
 
 
+class _Isolated(str):
+    """A plain text whose right-to-left parts are isolated already."""
+
+    __slots__ = ()
+
+
+def _text_function(language: Language) -> Callable[..., str]:
+    """Return the function `text` of templates: it returns a text of a language by its key, as Language.text does.
+
+    The values in the text are escaped and isolated as values of the template are.
+    """
+
+    @pass_eval_context
+    def text(context: EvalContext, key: str, **values: str) -> str:
+        isolated = {name: _isolate_value(context, value) for name, value in values.items()}
+        if context.autoescape:
+            return escape(language.texts[key]).format(**isolated)
+        return _Isolated(language.text(key, **isolated))
+
+    return text
+
+
 @pass_eval_context
 def _isolate_value(context: EvalContext, value: Any) -> Any:
     """Isolate a right-to-left value of a template. HTML uses the element <bdi>, which is not part of copied text."""
-    if not isinstance(value, str) or not _has_right_to_left(value):
+    if not isinstance(value, str) or isinstance(value, (Markup, _Isolated)) or not _has_right_to_left(value):
         return value
     return Markup("<bdi>{}</bdi>").format(value) if context.autoescape else isolate(value)
 

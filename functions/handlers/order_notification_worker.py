@@ -20,6 +20,7 @@ from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import InvoiceData, ReceivedEvent, RefundData
+from functions.model.languages import choose_language
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability, secrets
@@ -98,15 +99,17 @@ def send_notification(
         return
     refund = event.data if isinstance(event.data, RefundData) else None
     credit_note = event.data if isinstance(event.data, InvoiceData) else None
+    language = choose_language(recipient.customer.language, environment.language)
     mail = render_notification(
         event.name,
         recipient.customer,
         recipient.order,
         environment.shop_name,
+        language,
         refund,
         get_refund(shop, refund.order_id, refund.refund_id) if refund else None,
         credit_note,
-        _get_link(shop, environment, credit_note.invoice_id) if credit_note else "",
+        _get_link(shop, environment, credit_note.invoice_id, language.code) if credit_note else "",
     )
     sender = Sender(environment.sender, environment.configuration_set)
     try:
@@ -123,6 +126,6 @@ def send_notification(
     )
 
 
-def _get_link(shop: ShopContext, environment: OrderNotificationsEnvironment, invoice_id: str) -> str:
+def _get_link(shop: ShopContext, environment: OrderNotificationsEnvironment, invoice_id: str, language: str) -> str:
     with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
-    return create_mail_link(with_pepper, invoice_id).to_url(environment.public_url)
+    return create_mail_link(with_pepper, invoice_id, language).to_url(environment.public_url)

@@ -24,6 +24,7 @@ from functions.mails.product_alerts import render_alert
 from functions.model import metrics
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
+from functions.model.languages import choose_language
 from functions.model.public_routes import UNSUBSCRIBE_PATH
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
 from functions.model.retries import ClaimHeld
@@ -169,8 +170,11 @@ def _send_alert(
     notification = claim_alert(shop, event, customer.customer_id, pace.latest_start)
     if notification is None:
         return False
-    unsubscribe_url = _get_unsubscribe_url(shop, environment, customer.customer_id)
-    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url, unsubscribe_url)
+    language = choose_language(customer.language, environment.language)
+    unsubscribe_url = _get_unsubscribe_url(shop, environment, customer.customer_id, language.code)
+    mail = render_alert(
+        event.name, customer, product, environment.shop_name, language, environment.product_url, unsubscribe_url
+    )
     sender = Sender(environment.sender, environment.configuration_set)
     with holding_claim(shop, notification):
         message_id = pace.send(lambda: send_mail(sender, customer.email, mail, notification.effect_id))
@@ -178,8 +182,10 @@ def _send_alert(
     return True
 
 
-def _get_unsubscribe_url(shop: ShopContext, environment: ProductAlertsEnvironment, customer_id: str) -> str:
+def _get_unsubscribe_url(
+    shop: ShopContext, environment: ProductAlertsEnvironment, customer_id: str, language: str
+) -> str:
     """Return the link with which a follower turns off all product alerts, without signing in."""
     with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
     token = create_unsubscribe_token(with_pepper, customer_id, "product_alerts")
-    return f"{environment.public_url}{UNSUBSCRIBE_PATH}?token={token}"
+    return f"{environment.public_url}{UNSUBSCRIBE_PATH}?token={token}&language={language}"

@@ -1,1 +1,1 @@
-"""The texts of mails, rendered from templates."""
+"""Mails as text and HTML, rendered from templates. Their texts are in functions/languages."""

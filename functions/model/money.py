@@ -3,6 +3,7 @@
 The ISO 4217 code of the currency is stored in a separate field.
 """
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
@@ -25,9 +26,22 @@ It is also far below 2**53. JSON parsers may round numbers above 2**53.
 """
 
 
-def format_amount(amount: int, currency: str) -> str:
+@dataclass(frozen=True)
+class MoneyFormat:
+    """How a language writes amounts. `decimal`: before the minor units. `group`: between thousands.
+
+    `amount`: where the currency stands.
+    """
+
+    decimal: str = "."
+    group: str = ""
+    amount: str = "{number} {currency}"
+
+
+def format_amount(amount: int, currency: str, form: MoneyFormat = MoneyFormat()) -> str:
     """Format an amount in minor units for display: 1250 and "EUR" become "12.50 EUR"."""
     digits = MINOR_DIGITS.get(currency, 2)
     whole, part = divmod(abs(amount), 10**digits)
-    point = f".{part:0{digits}}" if digits else ""
-    return f"{'-' if amount < 0 else ''}{whole}{point} {currency}"
+    point = f"{form.decimal}{part:0{digits}}" if digits else ""
+    number = f"{'-' if amount < 0 else ''}{whole:,}".replace(",", form.group) + point
+    return form.amount.format(number=number, currency=currency)

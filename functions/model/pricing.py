@@ -90,11 +90,6 @@ def split_tax(amount: int, rate: int, *, is_net: bool) -> TaxLine:
     return TaxLine(rate=rate, net=amount if is_net else amount - tax, tax=tax)
 
 
-def format_percent(rate: int) -> str:
-    """Format a rate (hundredths of a percent) for display: 1950 becomes "19.5"."""
-    return f"{rate / 100:g}"
-
-
 def paid_value(order: Order, quantities: Mapping[str, int]) -> int:
     """Return what the customer pays for some pieces of an order, with their shares of the discount and the taxes.
 

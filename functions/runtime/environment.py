@@ -51,7 +51,7 @@ class ApiEnvironment(OriginEnvironment):
     secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
     `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
-    `shop_name`: the shop's name, which is printed on invoices.
+    `shop_name`: the shop's name, which is printed on invoices. `language`: the language of a customer who chose none.
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
     `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
@@ -68,6 +68,7 @@ class ApiEnvironment(OriginEnvironment):
     closed_order_days: int
     return_window_days: int
     shop_name: str
+    language: str
     customer_writes_per_minute: int = 0
     customer_write_burst: int = 0
     unpaid_orders_per_customer: int = 0
@@ -119,6 +120,7 @@ class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
     `sender`: the From address of mails. SES must have verified this address or its domain.
+    `language`: as in ApiEnvironment.
     `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
     `configuration_set`: the name of the SES configuration set with which mails are sent.
     `pepper_secret`, `public_url`: for the links to credit notes, as in ApiEnvironment.
@@ -128,6 +130,7 @@ class OrderNotificationsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    language: str
     order_mails_per_minute: int
     configuration_set: str
     pepper_secret: str
@@ -138,7 +141,7 @@ class OrderNotificationsEnvironment:
 class ProductAlertsEnvironment:
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
-    `sender`, `configuration_set`: as in OrderNotificationsEnvironment.
+    `sender`, `configuration_set`: as in OrderNotificationsEnvironment. `language`: as in ApiEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `alerts_per_minute`: how many mails one running Lambda sends per minute at most.
     `pepper_secret`: the ARN of the secret with which unsubscribe links are sealed, as in ApiEnvironment.
@@ -150,6 +153,7 @@ class ProductAlertsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    language: str
     configuration_set: str
     product_url: str
     alerts_per_minute: int

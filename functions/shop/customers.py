@@ -1,4 +1,4 @@
-"""Customers: register, rename, change the e-mail address and settings, and read a customer with the newest orders."""
+"""Customers: register, change profile, e-mail address and settings, and read a customer with the newest orders."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -35,12 +35,14 @@ DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
 """The default choices: `email` for all mails, and one choice for each kind of mails that a customer can turn off."""
 
 
-def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) -> Customer:
+def register_customer(
+    shop: ShopContext, caller: Caller, email: str, name: str, language: str | None = None
+) -> Customer:
     """Register the caller as a customer with a verified e-mail address.
 
     One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
-    address. So no two customers have the same address. Safe to repeat: with the name and address of the stored
-    customer, the call returns this customer. Raises AlreadyExists if the name or address differs, EmailTaken, and
+    address. So no two customers have the same address. Safe to repeat: with the name, address and language of the
+    stored customer, the call returns this customer. Raises AlreadyExists if one of them differs, EmailTaken, and
     WrongState if the customer was erased.
     """
     now = shop.now_instant()
@@ -51,6 +53,7 @@ def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) 
         email_hash=hash_email(shop, email),
         created_at=now,
         updated_at=now,
+        language=language,
     )
     claim = EmailClaim(email_hash=customer.email_hash, customer_id=caller.id, created_at=now)
     try:
@@ -59,9 +62,10 @@ def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) 
             put_if_absent(EMAIL_CLAIM, claim, condition_error=lambda found: EmailTaken()),
         )
     except ConditionFailed as failed:
-        if isinstance(failed.item, Customer) and (failed.item.name, failed.item.email) == (name, email):
-            return failed.item
-        raise _registration_refusal(failed.item) from None
+        found = failed.item
+        if isinstance(found, Customer) and (found.name, found.email, found.language) == (name, email, language):
+            return found
+        raise _registration_refusal(found) from None
     return customer
 
 
@@ -85,14 +89,20 @@ def hash_email(shop: ShopContext, email: str) -> str:
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
 
-def rename_customer(shop: ShopContext, caller: Caller, customer_id: str, name: str) -> Customer:
-    """Rename a customer. Safe to repeat. Raises NotFound if there is no such customer that the caller may see."""
+def change_profile(
+    shop: ShopContext, caller: Caller, customer_id: str, name: str | None = None, language: str | None = None
+) -> Customer:
+    """Change a customer's name, language, or both. None leaves a value as it is. Safe to repeat.
+
+    Raises NotFound if there is no such customer that the caller may see.
+    """
 
     def attempt() -> Customer:
         before = get_customer(shop, caller, customer_id)
-        if before.name == name:
+        wanted = replace(before, name=name or before.name, language=language or before.language)
+        if wanted == before:
             return before
-        after = replace(before, name=name, updated_at=shop.now_instant(), version=before.version + 1)
+        after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
         shop.table.write(update(CUSTOMER, before, after))
         return after
 

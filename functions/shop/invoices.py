@@ -20,7 +20,13 @@ from functions.model.entities import (
     Seller,
 )
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
+from functions.model.patterns import (
+    CUSTOMER_BY_ID,
+    INVOICE_BY_ID,
+    INVOICE_SERIES_BY_NAME,
+    INVOICES_OF_CUSTOMER,
+    INVOICES_OF_ORDER,
+)
 from functions.model.pricing import tax_table
 from functions.model.table import INVOICE_SERIES
 from functions.shop.lists import ListPage, ListRequest, read_page
@@ -161,37 +167,48 @@ def list_invoices_of_customer(shop: ShopContext, request: ListRequest, customer_
 class SignedLink:
     """The signature of a link that lets anyone read one invoice.
 
-    `until`: the time when the link expires, in epoch seconds as text.
+    `until`: the time when the link expires, in epoch seconds as text. `language`: the language of the page, or None for
+    the stage's language. It is not signed: whoever has the link may read the page in each language.
     """
 
     invoice_id: str
     until: str
     signature: str
+    language: str | None = None
 
     def to_url(self, public_url: str) -> str:
         """Return the link. `public_url`: the address of the API."""
-        query = urlencode({"until": self.until, "signature": self.signature})
-        return f"{public_url}/invoices/{self.invoice_id}/print?{query}"
+        query = {"until": self.until, "signature": self.signature}
+        if self.language:
+            query["language"] = self.language
+        return f"{public_url}/invoices/{self.invoice_id}/print?{urlencode(query)}"
 
 
-def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str) -> SignedLink:
+def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str, language: str | None = None) -> SignedLink:
     """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME.
 
-    A browser sends no access token when it opens a link, so the signature proves that the link is allowed. Raises
-    NotFound if the invoice does not exist or the caller may not see the invoice.
+    A browser sends no access token when it opens a link, so the signature proves that the link is allowed. `language`:
+    the language of the page; None for the one that the customer of the invoice chose. Raises NotFound if the invoice
+    does not exist or the caller may not see the invoice.
     """
-    get_invoice(shop, caller, invoice_id)
-    return _create_link(shop, invoice_id, LINK_LIFETIME)
+    invoice = get_invoice(shop, caller, invoice_id)
+    if language is None:
+        customer = shop.table.get(CUSTOMER_BY_ID, customer_id=invoice.customer_id)
+        language = customer.language if customer else None
+    return _create_link(shop, invoice_id, LINK_LIFETIME, language)
 
 
-def create_mail_link(shop: ShopContext, invoice_id: str) -> SignedLink:
-    """Create the signature of a link to an invoice in a mail to its customer. It is valid for MAIL_LINK_LIFETIME."""
-    return _create_link(shop, invoice_id, MAIL_LINK_LIFETIME)
+def create_mail_link(shop: ShopContext, invoice_id: str, language: str) -> SignedLink:
+    """Create the signature of a link to an invoice in a mail to its customer. It is valid for MAIL_LINK_LIFETIME.
+
+    `language`: the language of the mail.
+    """
+    return _create_link(shop, invoice_id, MAIL_LINK_LIFETIME, language)
 
 
-def _create_link(shop: ShopContext, invoice_id: str, lifetime: timedelta) -> SignedLink:
+def _create_link(shop: ShopContext, invoice_id: str, lifetime: timedelta, language: str | None) -> SignedLink:
     until = str(int((shop.now() + lifetime).timestamp()))
-    return SignedLink(invoice_id, until, _sign_link(shop, invoice_id, until))
+    return SignedLink(invoice_id, until, _sign_link(shop, invoice_id, until), language)
 
 
 def get_invoice_by_link(shop: ShopContext, link: SignedLink) -> Invoice:

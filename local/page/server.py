@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
+from functions.model.languages import language_names
 from local.chaos import Chaos
 from local.laptop import payment_provider, users
 from local.laptop.backlog import BacklogMonitor
@@ -59,7 +60,7 @@ FORWARDED_RESPONSE_HEADERS = (
     "Retry-After",
     "Idempotent-Replayed",
 )
-PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
+PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api", "language": "en", "languages": language_names()}
 """The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
@@ -242,12 +243,13 @@ class PageServer:
         )
 
     def _create_token(self, asked: PageRequest) -> HttpResponse:
-        token, customer_id = self._sign_in(asked.json_body.get("user"))
-        said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_CACHE_SECONDS}
+        token, customer = self._sign_in(asked.json_body.get("user"))
+        said = {"token": token, "registered": customer is not None, "language": customer and customer["language"]}
+        said["expires_in_seconds"] = TOKEN_CACHE_SECONDS
         return HttpResponse({"user": asked.json_body["user"], **said})
 
-    def _sign_in(self, user: object) -> tuple[str, str | None]:
-        """Return a user's access token and customer id. The id is None if the user has not registered as a customer.
+    def _sign_in(self, user: object) -> tuple[str, dict[str, Any] | None]:
+        """Return a user's access token and the API's answer about the customer, or None if the user is not registered.
 
         `user`: the user name from the request. Raises InvalidField if it is not a valid name.
         """
@@ -255,10 +257,11 @@ class PageServer:
             raise InvalidField("user", "must be a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token_supplier(user))()
         me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
-        return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
+        return token, me.body if me.status == HTTPStatus.OK else None
 
     def _list_patterns(self, asked: PageRequest) -> HttpResponse:
-        return HttpResponse(self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1]))
+        customer = self._sign_in(asked.query.get("user"))[1]
+        return HttpResponse(self._patterns.list_patterns(customer["customer_id"] if customer else None))
 
     def _pay(self, asked: PageRequest) -> HttpResponse:
         """Confirm a payment that the API started. Without a payment_id, make a payment, which may come too late."""

@@ -55,6 +55,7 @@ VARIABLES = {
     "SENDER": "shop@example.com",
     "CONFIGURATION_SET": "orderstream-mails",
     "SHOP_NAME": "Elm Row",
+    "LANGUAGE": "en",
     "PRODUCT_URL": "https://elm.example/{product_id}",
     "ORDER_MAILS_PER_MINUTE": "1000000",
     "ALERTS_PER_MINUTE": "1000000",

@@ -372,7 +372,7 @@ def _events(shop: BenchShop) -> dict[str, Event]:
     products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
-    customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
+    customers.change_profile(harness.shop, ANN, ANN.id, "Ann Oak")
     shop.deliver_all(partial(_keep_first_event, events))
     harness.advance_days(days=400)
     shop.deliver_all(partial(_keep_first_event, events))

@@ -75,7 +75,7 @@ def test_no_log_line_contains_a_word_of_a_customer_whose_order_is_handled(harnes
         order_id = create_customer_with_order(harness)
         harness.pay_order(order_id)
         harness.process_all()
-        customers.rename_customer(harness.shop, ANN, ANN.id, NEW_NAME)
+        customers.change_profile(harness.shop, ANN, ANN.id, NEW_NAME)
         products.update_product(harness.shop, STAFF, "mug", price=1000)
         refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
         harness.process_all(times=2)

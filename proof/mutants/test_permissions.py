@@ -107,7 +107,7 @@ def test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_act
     harness.process_all(("copies_reader",))
     harness.new_records()
     with record_actions(harness) as actions:
-        customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Birch")
+        customers.change_profile(harness.shop, ANN, ANN.id, "Ann Birch")
         harness.process_all()
         names = [text(order, "customer_name") for order in stored_items(harness, "Order")]
         assert names == ["Ann Birch"] * MANY

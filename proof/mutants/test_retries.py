@@ -60,7 +60,7 @@ def test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_s
     records = harness.new_records()
 
     def rename() -> None:
-        customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Birch")
+        customers.change_profile(harness.shop, ANN, ANN.id, "Ann Birch")
         renamed = harness.new_records()
         READERS["event_publisher"].handler({"Records": renamed}, None)
         assert (

@@ -120,5 +120,5 @@ def currency_of(products: Iterable[str]) -> str:
 
 
 def shown_amount(amount: int, currency: str) -> str:
-    """Format an amount as the shop shows it: "12.50 EUR", or "1250 JPY", because JPY has no decimals."""
-    return f"{amount} JPY" if currency == "JPY" else f"{Decimal(amount) / 100:.2f} {currency}"
+    """Format an amount as the shop shows it: "1,250.00 EUR", or "1,250 JPY", because JPY has no decimals."""
+    return f"{amount:,} JPY" if currency == "JPY" else f"{Decimal(amount) / 100:,.2f} {currency}"

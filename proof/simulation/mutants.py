@@ -831,10 +831,12 @@ MUTANTS = (
     Mutant(
         "mails another subject",
         "the mail about a shipped order has the text for a delivered order",
-        patch_attribute(
-            mail_texts,
-            "NOTIFICATION_TEXTS",
-            {**mail_texts.NOTIFICATION_TEXTS, "OrderShipped": mail_texts.NOTIFICATION_TEXTS["OrderDelivered"]},
+        edit_code(
+            mail_texts.render_notification,
+            (
+                "text = language.text\n",
+                'text = lambda key, **of: language.text(key.replace("OrderShipped", "OrderDelivered"), **of)\n',
+            ),
         ),
         2,
         first_seed=2,

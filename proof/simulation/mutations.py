@@ -680,8 +680,8 @@ def always_refund_shipping(*args: Any, **kwargs: Any) -> Any:
 _RETURN_GOODS = returns.return_goods
 
 
-def drop_cents(amount: int, currency: str) -> str:
-    return _FORMAT_AMOUNT(amount - amount % 100, currency)
+def drop_cents(amount: int, *form: Any) -> str:
+    return _FORMAT_AMOUNT(amount - amount % 100, *form)
 
 
 _FORMAT_AMOUNT = money.format_amount

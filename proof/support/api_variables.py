@@ -16,6 +16,7 @@ VARIABLES = {
     "RETURN_WINDOW_DAYS": "30",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
+    "LANGUAGE": "en",
     "PROVIDER_URL": "http://127.0.0.1:9",
     "PROVIDER_SECRET": "provider",
     "PUBLISHABLE_KEY": "pk_test_1",

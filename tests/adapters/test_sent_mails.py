@@ -15,8 +15,11 @@ def test_a_mail_names_its_configuration_set_and_what_bounces_are_counted_by(monk
         kind="PriceDropped", subject="Less", text="Less.", html="<p>Less.</p>", headers={"List-Unsubscribe": "<a>"}
     )
     content = {
-        "Subject": {"Data": "Less"},
-        "Body": {"Text": {"Data": "Less."}, "Html": {"Data": "<p>Less.</p>"}},
+        "Subject": {"Data": "Less", "Charset": "UTF-8"},
+        "Body": {
+            "Text": {"Data": "Less.", "Charset": "UTF-8"},
+            "Html": {"Data": "<p>Less.</p>", "Charset": "UTF-8"},
+        },
         "Headers": [{"Name": "List-Unsubscribe", "Value": "<a>"}],
     }
     tags = {"effect": "evt-1", "configuration-set": "orderstream-mails", "mail": "PriceDropped"}

@@ -92,15 +92,27 @@ def test_me_is_the_caller(api: ApiHarness) -> None:
 
 def test_no_response_shows_the_stored_form_of_an_address(api: ApiHarness) -> None:
     shown = api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak"}).body
-    assert shown.keys() == {"company_id", "created_at", "customer_id", "email", "name", "updated_at"}
+    assert shown.keys() == {"company_id", "created_at", "customer_id", "email", "language", "name", "updated_at"}
     assert shown["name"] == "Ann Oak"
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\x00b", "a\x7f", "\x9f", 5, None, ["Ann"], True])
+@pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\x00b", "a\x7f", "\x9f", 5, ["Ann"], True])
 def test_a_name_is_one_line_of_text(api: ApiHarness, name: Any) -> None:
     before = api.table_images()
     assert list(api.call("PATCH", "/customers/me", ANN, {"name": name}).field_errors) == ["name"]
     assert api.table_images() == before
+
+
+def test_a_profile_change_changes_only_what_it_has(api: ApiHarness) -> None:
+    before = api.call("GET", "/customers/me", ANN).body
+    assert before["language"] is None
+    after = api.call("PATCH", "/customers/me", ANN, {"language": "de"}).body
+    assert (after["name"], after["language"]) == (before["name"], "de")
+    assert api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak"}).body["language"] == "de"
+    for unknown in ("xx", "DE", "", 5):
+        assert list(api.call("PATCH", "/customers/me", ANN, {"language": unknown}).field_errors) == ["language"]
+    for empty in ({}, {"name": None}):
+        assert api.call("PATCH", "/customers/me", ANN, empty).status == 400
 
 
 @pytest.mark.parametrize("name", ["Ünï Çödé", "李小龍", "O'Neil-Smith", "x" * 200, "👩‍🚀", "<b>&amp;"])

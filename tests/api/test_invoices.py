@@ -13,6 +13,7 @@ import pytest
 
 from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, Seller, TaxLine
+from functions.model.languages import LANGUAGES, load_language
 from functions.model.table import INVOICE
 from functions.shop.credit_notes import issue_credit_note
 from functions.shop.fulfilment import fulfil_order
@@ -20,6 +21,7 @@ from proof.support.actors import set_tax_rate
 from proof.support.http_client import ANN, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, HandlerResponse
 from proof.support.samples import AT
 
+ENGLISH = load_language("en")
 HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
 
 
@@ -177,7 +179,7 @@ def invoice(**changed: Any) -> Invoice:
 
 
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
-    assert Shown(render_page(invoice(), "Elm & Sons")).text == (
+    assert Shown(render_page(invoice(), "Elm & Sons", ENGLISH)).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
         "Number 2026-00000042 Date 2026-11-21 Paid on 2026-11-21 Order o1 "
         "Product Quantity Each with tax Amount with tax "
@@ -190,18 +192,18 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
 
 def test_the_invoice_page_leaves_out_missing_fields() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
-    assert Shown(render_page(bare, "Elm & Sons")).text == (
+    assert Shown(render_page(bare, "Elm & Sons", ENGLISH)).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each with tax Amount with tax "
-        "Blue mug 19.5 % tax 2 1250 JPY 2500 JPY Pot 19.5 % tax 1 1250 JPY 1250 JPY "
-        "Total with tax 3490 JPY Tax rate Without tax Tax With tax 19.5 % 2921 JPY 569 JPY 3490 JPY"
+        "Blue mug 19.5 % tax 2 1,250 JPY 2,500 JPY Pot 19.5 % tax 1 1,250 JPY 1,250 JPY "
+        "Total with tax 3,490 JPY Tax rate Without tax Tax With tax 19.5 % 2,921 JPY 569 JPY 3,490 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
-    assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
+    assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons", ENGLISH)).text
 
 
 def test_the_page_says_when_the_payment_was_received() -> None:
-    shown = Shown(render_page(invoice(paid_on="2026-11-19"), "Elm & Sons")).text
+    shown = Shown(render_page(invoice(paid_on="2026-11-19"), "Elm & Sons", ENGLISH)).text
     assert "Date 2026-11-21 Paid on 2026-11-19" in shown
 
 
@@ -216,7 +218,7 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
         TaxLine(rate=0, net=999, tax=0),
     )
     mixed = invoice(lines=lines, taxes=taxes, tax_rate=2000, shipping_tax_rate=1000, discount=None)
-    shown = Shown(render_page(mixed, "Elm & Sons")).text
+    shown = Shown(render_page(mixed, "Elm & Sons", ENGLISH)).text
     for text in ("Book 0 % tax 1", "Mug 20 % tax 2", "Shipping, 10 % tax 4.90 EUR"):
         assert text in shown
     assert (
@@ -229,7 +231,7 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
     ("net_prices", "kind", "added"), [(False, "with tax", ""), (True, "without tax", "Tax 5.69 EUR ")]
 )
 def test_the_rows_say_whether_their_prices_include_the_tax(net_prices: bool, kind: str, added: str) -> None:
-    shown = Shown(render_page(invoice(net_prices=net_prices), "Elm & Sons")).text
+    shown = Shown(render_page(invoice(net_prices=net_prices), "Elm & Sons", ENGLISH)).text
     assert f"Product Quantity Each {kind} Amount {kind} Blue mug" in shown
     assert f"Shipping, 19.5 % tax 4.90 EUR {added}Total with tax 34.90 EUR" in shown
 
@@ -238,7 +240,7 @@ def test_the_billing_address_is_the_recipient_on_the_page() -> None:
     billing = Address(
         name="Ann Ash", street="9 Oak Row", postcode="4020", city="Linz", country="AT", company="Ash & Co"
     )
-    shown = Shown(render_page(invoice(billing_address=billing, tax_id="ATU12345675"), "Elm & Sons")).text
+    shown = Shown(render_page(invoice(billing_address=billing, tax_id="ATU12345675"), "Elm & Sons", ENGLISH)).text
     assert (
         "For Ash & Co Ann Ash 9 Oak Row 4020 Linz AT Tax id ATU12345675 Delivered to Ann Ash 1 Elm Row 1010 Wien AT"
     ) in shown
@@ -256,7 +258,7 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
     )
     none = (TaxLine(rate=0, net=3490, tax=0),)
     charged = invoice(address=address, tax_id="DE136695976", reverse_charge=True, taxes=none, tax_rate=0)
-    shown = Shown(render_page(charged, "Elm & Sons")).text
+    shown = Shown(render_page(charged, "Elm & Sons", ENGLISH)).text
     assert "For Ann Ash Tax id DE136695976 Delivered to Ash & Co Ann Ash 1 Elm Row 90001 Los Angeles CA, US" in shown
     assert "Each without tax Amount without tax" in shown
     assert "Total 34.90 EUR Reverse charge: the customer owes the value added tax" in shown
@@ -266,30 +268,30 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
 def test_the_page_shows_the_seller_that_the_invoice_has() -> None:
     address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
     seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
-    shown = Shown(render_page(invoice(), "Elm & Sons", seller)).text
+    shown = Shown(render_page(invoice(), "Elm & Sons", ENGLISH, seller)).text
     assert shown.startswith(
         "Elm & Sons Invoice Elm & Sons GmbH, 2 Elm Row, 1010 Wien, AT "
         "Tax id ATU12345675 Tax id 21/815/08150 Bank AT61 1904 For Ann Ash"
     )
     bare = Seller(address=address, tax_ids=(), created_at=AT)
-    assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", bare)).text
+    assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", ENGLISH, bare)).text
 
 
 def test_a_shop_without_tax_shows_no_tax() -> None:
     free = invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
-    assert "tax" not in Shown(render_page(free, "Elm & Sons")).text
+    assert "tax" not in Shown(render_page(free, "Elm & Sons", ENGLISH)).text
 
 
 def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
-    hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
-    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons")).tags, "a name adds no HTML element"
+    hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE, ENGLISH))
+    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons", ENGLISH)).tags, "a name adds no HTML element"
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 
 def test_a_right_to_left_name_does_not_reorder_the_text_beside_it_on_an_invoice() -> None:
-    page = render_page(invoice(name="\u05d3\u05d5\u05d3 <b>"), "Elm")
+    page = render_page(invoice(name="\u05d3\u05d5\u05d3 <b>"), "Elm", ENGLISH)
     assert "<p><bdi>\u05d3\u05d5\u05d3 &lt;b&gt;</bdi></p>" in page
 
 
@@ -306,6 +308,58 @@ def test_the_invoice_page_allows_only_its_own_style(api: ApiHarness, invoice_id:
     assert "url(" not in style
     assert "@import" not in style
     assert "Elm & Sons Invoice For Ann " in Shown(opened.text).text
+
+
+# languages ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"corrects": "2026-00000041", "payments": ()},
+        {"net_prices": True, "tax_id": "DE136695976"},
+        {"reverse_charge": True, "taxes": (TaxLine(rate=0, net=3490, tax=0),), "tax_rate": 0},
+    ],
+    ids=["invoice", "credit note", "net prices", "reverse charge"],
+)
+def test_each_document_is_complete_in_each_language(language: str, changed: dict[str, Any]) -> None:
+    page = render_page(invoice(**changed), "Elm & Sons", load_language(language))
+    assert f'<html lang="{language}">' in page
+    assert "{" not in page.partition("<body")[2]
+
+
+def test_a_german_invoice_has_the_words_of_german_tax_law() -> None:
+    address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+    seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
+    german = load_language("de")
+    shown = Shown(render_page(invoice(net_prices=True, total=123490), "Elm & Sons", german, seller)).text
+    for text in (
+        "Elm & Sons Rechnung Elm & Sons GmbH",
+        "USt-IdNr. ATU12345675 Steuernummer 21/815/08150 Bankverbindung AT61 1904 Empfänger Ann Ash Lieferanschrift",
+        "Datum 21.11.2026 Zahlungsdatum 21.11.2026 Bestellung o1 Artikel Menge Einzelpreis netto Betrag netto",
+        "Blue mug 19,5 % USt. 2 12,50 EUR 25,00 EUR",
+        "Umsatzsteuer 5,69 EUR Gesamtbetrag inkl. Umsatzsteuer 1.234,90 EUR",
+        "Steuersatz Nettobetrag Umsatzsteuer Bruttobetrag",
+    ):
+        assert text in shown
+    note = Shown(render_page(invoice(corrects="2026-00000041", payments=()), "Elm & Sons", german)).text
+    assert "Rechnungskorrektur Empfänger" in note
+    assert "zu Ihren Gunsten" in note
+    reverse = invoice(reverse_charge=True, taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
+    assert "Steuerschuldnerschaft des Leistungsempfängers" in Shown(render_page(reverse, "Elm", german)).text
+
+
+def test_a_link_opens_the_language_of_the_customer_or_one_that_is_asked_for(api: ApiHarness, invoice_id: str) -> None:
+    api.call("PATCH", "/customers/me", ANN, {"language": "de"})
+    url = link_to(api, invoice_id)
+    assert url.endswith("&language=de")
+    assert "Rechnung" in Shown(follow(api, url).text).text
+    path = f"/invoices/{invoice_id}/print-link"
+    asked = api.call("GET", path, STAFF, language="en").body["url"]
+    assert "Invoice" in Shown(follow(api, asked).text).text
+    assert "Invoice" in Shown(follow(api, url, language="xx").text).text, "a mail may name a language that is gone"
+    refused = api.call("GET", path, STAFF, language="xx")
+    assert (refused.status, refused.body["errors"][0]["field"]) == (400, "language")
 
 
 def test_importing_the_api_does_not_load_the_page_templates() -> None:

@@ -52,6 +52,17 @@ def test_one_click_turns_off_the_mails_about_products_and_nothing_else(
         assert settings(api) == {**ON, "product_alerts": False}
 
 
+def test_the_page_has_the_language_of_the_mail(api: ApiHarness) -> None:
+    def page(method: str, language: str) -> str:
+        query = f"token={link_of(api)}&language={language}"
+        return invoke_api(http_event(method, "/unsubscribe", query=query)).text
+
+    assert '<html lang="de">' in page("GET", "de")
+    assert ">Abbestellen</button>" in page("GET", "de")
+    assert "Sie erhalten keine E-Mails zu Artikeln mehr." in page("POST", "de")
+    assert ">Unsubscribe</button>" in page("GET", "xx"), "a mail may name a language that is gone"
+
+
 def test_the_customer_turns_them_on_again(api: ApiHarness) -> None:
     assert click(link_of(api)).status == 200
     assert api.call("PUT", "/customers/me/settings/notifications", ANN, {"product_alerts": True}).body == ON

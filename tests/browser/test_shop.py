@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Line
+from functions.model.languages import load_language
 from functions.model.table import INVOICE
 from local.laptop.demo import DemoClients
 from ops.api_client import ApiClient
@@ -229,7 +230,9 @@ def test_the_columns_of_an_invoice_are_aligned(
     }
     page = chromium.new_page(viewport={"width": width, "height": 800})
     page.emulate_media(media=media)
-    page.set_content(render_page(replace(SAMPLES[INVOICE], lines=lines, total=123_450_990), "Elm & Sons"))
+    page.set_content(
+        render_page(replace(SAMPLES[INVOICE], lines=lines, total=123_450_990), "Elm & Sons", load_language("en"))
+    )
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     amounts = page.locator(".lines tr > :last-child").evaluate_all(
         "(all) => all.map((one) => Math.round(one.getBoundingClientRect().right))"

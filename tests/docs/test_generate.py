@@ -175,7 +175,7 @@ def everything_happens(harness: ShopHarness) -> None:
     in_parts, refused, stopped, short, unpaid = (
         harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(5)
     )
-    customers.rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    customers.change_profile(shop, ANN, ANN.id, "Ann Elm")
     orders.change_address(shop, ANN, in_parts, replace(HOME_ADDRESS, city="Graz"))
     tell(harness, in_parts, "pi_1", "authorised", 3000)
     tell(harness, in_parts, "pi_0", "succeeded", 500)

@@ -206,7 +206,7 @@ def test_a_parked_record_still_names_the_same_change_after_the_erasure(
 ) -> None:
     (eve, *_) = PEOPLE
     live(harness, eve)
-    customers.rename_customer(harness.shop, eve, eve.id, f"{canaries(eve)['name']} II")
+    customers.change_profile(harness.shop, eve, eve.id, f"{canaries(eve)['name']} II")
     orders.change_address(harness.shop, eve, place(harness, eve, "new"), replace(address(eve), street="9 Other Row"))
     erase_customer(harness.shop, eve, eve.id)
     run(harness)

@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 
 def rename(harness: ShopHarness, name: str) -> None:
-    customers.rename_customer(harness.shop, ANN, ANN.id, name)
+    customers.change_profile(harness.shop, ANN, ANN.id, name)
 
 
 def name_on(harness: ShopHarness, order_id: str) -> tuple[str | None, int]:

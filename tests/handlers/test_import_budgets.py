@@ -55,7 +55,7 @@ EVERYWHERE = """
 LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
 API = """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
     api.http.guard api.http.problems api.http.router api.request api.route_table dynamodb.cursors dynamodb.sealed_text
-    model.address_rules model.patterns model.public_routes
+    model.address_rules model.languages model.patterns model.public_routes
     runtime.secrets shop.customer_write_limit shop.payment_provider"""
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
@@ -66,14 +66,14 @@ MODULES = {
         shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
         shop.refunds shop.sellers shop.shipments shop.stock""",
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
-        mails.order_notifications model.mail_kinds model.patterns model.pricing model.reactions model.retries
-        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
-        runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
+        mails.order_notifications model.languages model.mail_kinds model.patterns model.pricing model.reactions
+        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
+        runtime.secrets runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
     "product_alert_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates
-        mails mails.product_alerts model.mail_kinds model.patterns model.public_routes model.reactions model.retries
-        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
-        runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock
-        shop.unsubscribe""",
+        mails mails.product_alerts model.languages model.mail_kinds model.patterns model.public_routes model.reactions
+        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
+        runtime.secrets runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts
+        shop.stock shop.unsubscribe""",
     "refund_worker": f"""{LISTS} adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
         model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts
         shop.idempotency shop.order_money shop.orders shop.payment_provider shop.refund_processing shop.refunds

@@ -204,7 +204,7 @@ def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the
     open_order = place(harness, NAME)
     for number in (8, 9):  # the second payment is too much, so it is refunded
         harness.pay_order(open_order, f"evt_{number}", f"pi_{number}")
-    customers.rename_customer(harness.shop, CANARY, CANARY.id, "Zebra Quillfeather")
+    customers.change_profile(harness.shop, CANARY, CANARY.id, "Zebra Quillfeather")
     harness.process_all()
     harness.lapse("2126-11-21T09:30:00Z")
     harness.process_all()

@@ -41,7 +41,7 @@ def test_a_member_stays_as_she_is_if_she_or_the_company_changes_just_before_the_
 
     def meanwhile(_: Discrepancy) -> None:
         if renamed:
-            customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
+            customers.change_profile(harness.shop, ANN, ANN.id, "Ann Oak")
         else:
             companies.create_company(harness.shop, STAFF, "acme", "Acme")
 

@@ -101,7 +101,7 @@ def a_busy_shop(harness: ShopHarness, orders: int) -> None:
             who = PEOPLE[number % 4]
             reviews.write_review(harness.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
     harness.process_all(("copies_reader",))
-    customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
+    customers.change_profile(harness.shop, ANN, ANN.id, "Ann Oak")
     harness.process_all()
 
 
@@ -354,7 +354,7 @@ def traffic(
         going.over.wait(pause_seconds)
 
     def rename(number: int) -> None:
-        customers.rename_customer(harness.shop, ANN, ANN.id, f"Ann {number}")
+        customers.change_profile(harness.shop, ANN, ANN.id, f"Ann {number}")
         going.over.wait(10 * pause_seconds)
 
     def read(_: int) -> None:

@@ -145,7 +145,7 @@ def test_an_unknown_customer_gets_no_store_credit(shop: ShopContext) -> None:
 def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
+    wire.run_before_call("TransactWriteItems", lambda: customers.change_profile(rival, ANN, ANN.id, "Ann Oak"))
     assert balance(shop, new_store_credit(shop, 500)) == 500
 
 

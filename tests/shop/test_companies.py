@@ -151,7 +151,7 @@ def test_a_missing_company_cannot_be_joined_or_left(shop: ShopContext, wire: Wir
 
 def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: ShopContext) -> None:
     join(shop)
-    customers.rename_customer(shop, ANN, "ann", "Ann Oak")
+    customers.change_profile(shop, ANN, "ann", "Ann Oak")
     customers.change_email(shop, ANN, "ann", lambda: "ann@new.example")
     (member,) = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme").members
     assert (member.name, member.email) == ("Ann Oak", "ann@new.example")

@@ -15,7 +15,7 @@ from functions.model.patterns import REACTION_PROGRESS_BY_ID
 from functions.model.table import ORDER, ORDER_SUMMARY, REACTION_PROGRESS
 from functions.shop.cancellation import cancel_order
 from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
-from functions.shop.customers import rename_customer
+from functions.shop.customers import change_profile
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, BOB, get_order, pay, place, place_order_as
@@ -51,7 +51,7 @@ def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone
     shop: ShopContext, wire: WireTap
 ) -> None:
     order = listed(shop, place(shop, mug=1))
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == 1
     assert wire.operations == ["GetItem", "GetItem", "Query", "UpdateItem"]
@@ -78,7 +78,7 @@ def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(
 
 def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: ShopContext, wire: WireTap) -> None:
     ids = many(shop, PAST_A_PAGE)
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == PAST_A_PAGE
     assert wire.operations.count("Query") == 2
@@ -89,7 +89,7 @@ def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(sho
 
 def test_another_delivery_goes_on_where_the_one_before_died(shop: ShopContext, wire: WireTap) -> None:
     ids = many(shop, PAST_A_PAGE)
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
 
     wire.run_before_call("PutItem", lambda: wire.crash_at("Query"))
     with pytest.raises(ProcessKilled):
@@ -105,7 +105,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
     shop: ShopContext, rival: ShopContext
 ) -> None:
     ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     first = ReactionProgress(
         effect_id=CHANGE, reaction="customer_name", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33
     )
@@ -135,10 +135,10 @@ def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
 def test_an_older_name_never_replaces_a_newer_one(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     """A worker that read the customer before a second rename writes to the order after all other workers."""
     order = listed(shop, place(shop, mug=1))
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
 
     def once_more() -> None:
-        rename_customer(rival, ANN, ANN.id, "Ann Oak")
+        change_profile(rival, ANN, ANN.id, "Ann Oak")
         assert propagate_name(rival, "change-2", ANN.id) == 1
 
     wire.run_before_call("Query", once_more)
@@ -151,7 +151,7 @@ def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = listed(shop, place(shop, mug=1))
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
     wire.run_before_call("TransactWriteItems", lambda: propagate_name(rival, CHANGE, ANN.id))
     pay(shop, order)
@@ -164,7 +164,7 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = listed(shop, place(shop, mug=1))
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     wire.run_before_call("UpdateItem", lambda: cancel_order(rival, ANN, order.order_id))
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     closed = get_order(shop, order.order_id)
@@ -176,7 +176,7 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
 
 def test_a_name_whose_answer_was_lost_is_found_there_again(shop: ShopContext, wire: WireTap) -> None:
     order = listed(shop, place(shop, mug=1))
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     wire.lose_response("UpdateItem")
     with pytest.raises(ReadTimeoutError):
         propagate_name(shop, CHANGE, ANN.id)
@@ -188,7 +188,7 @@ def test_another_customers_orders_keep_their_name(shop: ShopContext) -> None:
     theirs = place_order_as(shop, BOB, "key-1", mug=1).order
     assert isinstance(theirs, Order)
     listed(shop, theirs)
-    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    change_profile(shop, ANN, ANN.id, "Ann Elm")
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     before = get_order(shop, theirs.order_id)
     assert propagate_name(shop, CHANGE, BOB.id) == 1, "the other order has the name already"

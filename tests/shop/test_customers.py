@@ -97,7 +97,7 @@ def test_profile_and_settings_of_another_customer_are_not_found(shop: ShopContex
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
-        lambda id: customers.rename_customer(shop, caller, id, "New"),
+        lambda id: customers.change_profile(shop, caller, id, "New"),
         lambda id: customers.get_customer_overview(shop, ListRequest(caller, 10), id),
         lambda id: customers.list_settings_of_customer(shop, caller, id),
         lambda id: customers.update_settings(shop, caller, id, "notifications", {"email": False}),
@@ -131,16 +131,16 @@ def test_an_erased_customer_is_unknown_at_once_and_stays_erased(shop: ShopContex
 def test_a_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
     before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
-    after_it = customers.rename_customer(shop, ANN, "ann", "Ann Oak")
+    after_it = customers.change_profile(shop, ANN, "ann", "Ann Oak")
     assert after_it == replace(before, name="Ann Oak", version=2, updated_at=moment(1))
     wire.clear()
-    assert customers.rename_customer(shop, ANN, "ann", "Ann Oak") == after_it, "a repeated command writes nothing"
+    assert customers.change_profile(shop, ANN, "ann", "Ann Oak") == after_it, "a repeated command writes nothing"
     assert wire.operations == ["GetItem"]
 
 
 def test_two_renames_at_once_are_done_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.run_before_call("UpdateItem", lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
-    assert customers.rename_customer(shop, ANN, "ann", "Ann Elm").version == 3
+    wire.run_before_call("UpdateItem", lambda: customers.change_profile(rival, ANN, "ann", "Ann Oak"))
+    assert customers.change_profile(shop, ANN, "ann", "Ann Elm").version == 3
     assert customers.get_customer(shop, ANN, "ann").name == "Ann Elm"
 
 

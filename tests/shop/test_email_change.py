@@ -182,11 +182,11 @@ def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
 def test_a_new_name_and_a_new_address_at_once_are_both_kept(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
+    wire.run_before_call("TransactWriteItems", lambda: customers.change_profile(rival, ANN, "ann", "Ann Oak"))
     changed = change(shop, ANN, NEW)
     assert (changed.name, changed.email, changed.version) == ("Ann Oak", NEW, 3)
     wire.run_before_call("UpdateItem", lambda: change(rival, ANN, OLD))
-    renamed = customers.rename_customer(shop, ANN, "ann", "Ann Elm")
+    renamed = customers.change_profile(shop, ANN, "ann", "Ann Elm")
     assert (renamed.name, renamed.email, renamed.version) == ("Ann Elm", OLD, 5)
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 

@@ -133,7 +133,7 @@ def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     issue(shop, order)
     before = get_invoice_of_order(shop, ANN, order.order_id)
-    customers.rename_customer(shop, ANN, "ann", "Ann Oak")
+    customers.change_profile(shop, ANN, "ann", "Ann Oak")
     report_payment(shop, order, event_id="evt_9", payment_id="pi_9", amount=5)
     deliver_order(shop, order)
     return_items(shop, order.order_id, pin=1)
@@ -246,7 +246,7 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
 
 def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
-    customer_names.set_customer_name(shop, order.order_id, customers.rename_customer(shop, ANN, "ann", "Ann Oak"))
+    customer_names.set_customer_name(shop, order.order_id, customers.change_profile(shop, ANN, "ann", "Ann Oak"))
     issue(shop, order)
     assert get_invoice_of_order(shop, ANN, order.order_id).name == "Ann Oak"
 
@@ -266,7 +266,7 @@ def test_the_invoice_keeps_the_billing_address_after_the_erasure_of_the_order(sh
 
 def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
-    customers.rename_customer(shop, ANN, "ann", "Ann Oak")
+    customers.change_profile(shop, ANN, "ann", "Ann Oak")
     customer_names.set_customer_name(shop, order.order_id, erasure.erase_customer(shop, ANN, "ann"))
     issue(shop, order)
     invoice = get_invoice_of_order(shop, ANN, order.order_id)

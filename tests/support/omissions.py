@@ -15,8 +15,7 @@ from docs.pages import settings
 from functions.api.app import app
 from functions.api.http import openapi, problems
 from functions.api.http.router import Route
-from functions.mails import order_notifications, product_alerts
-from functions.model import copies, errors, metrics, patterns, reactions, totals
+from functions.model import copies, errors, metrics, patterns, totals
 from functions.model import table as t
 from ops.cli_errors import UsageError
 from ops.commands import migrate
@@ -40,11 +39,6 @@ RUNBOOKS_WITHOUT_ALARM = {
 }
 FUNCTIONS = PROJECT / "functions"
 SECRET = re.compile("secret|signature|token|digest|pepper|password", re.IGNORECASE)
-MAIL_TEXTS = {
-    "order_notification": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
-    "product_alert": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
-}
-"""For each reaction that sends mails: the file and the constant with the texts of the mails."""
 
 
 def find_omissions() -> Iterator[str]:
@@ -54,7 +48,6 @@ def find_omissions() -> Iterator[str]:
     yield from _derived_rows()
     yield from _routes()
     yield from _errors()
-    yield from _reactions()
     yield from _lambdas()
     yield from _metrics()
     yield from _alarms()
@@ -142,18 +135,7 @@ def _errors() -> Iterator[str]:
                 yield f"{place_of(error)}: {name} has no problem type: add a row to {table}"
 
 
-# reactions and Lambdas ------------------------------------------------------------------------------------------------
-def _reactions() -> Iterator[str]:
-    for reaction in reactions.REACTIONS:
-        if reaction.name not in MAIL_TEXTS:
-            continue
-        path, name, module = MAIL_TEXTS[reaction.name]
-        for event in reaction.event_names:
-            if event not in getattr(module, name):
-                at = declared_at("reactions", reaction.name)
-                yield f"{at}: {reaction.name} has no mail text for {event}: add one to {place_in(path, name)}"
-
-
+# Lambdas ------------------------------------------------------------------------------------------------
 def _lambdas() -> Iterator[str]:
     budgets = "tests/handlers/test_import_budgets.py"
     stack = (PROJECT / "stacks/orders_stack.py").read_text(encoding="utf-8")

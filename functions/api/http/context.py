@@ -19,6 +19,7 @@ from functions.api.http.router import Route
 from functions.dynamodb.patterns import Get
 from functions.model import public_routes
 from functions.model.errors import NotAllowed, NotFound
+from functions.model.languages import Language, choose_language
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
@@ -44,6 +45,11 @@ def shop() -> ShopContext:
         return_window_days=settings.return_window_days,
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
     )
+
+
+def get_language(wanted: str | None) -> Language:
+    """Return a language of the shop, or the stage's language if `wanted` is None or has no file."""
+    return choose_language(wanted, environment.load_environment(environment.ApiEnvironment).language)
 
 
 @cache

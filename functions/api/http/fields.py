@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Header
+from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from functions.model.address_rules import check_country
 from functions.model.entities import complete_path
+from functions.model.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from functions.shop.idempotency import IdempotentResult
@@ -127,6 +128,13 @@ Email = Annotated[
         "must be an e-mail address, such as ann@example.com",
         max_length=254,
     ),
+]
+Language = Annotated[
+    str, text_matching(f"^({'|'.join(LANGUAGES)})$", f"must be a language of the shop: {' or '.join(LANGUAGES)}")
+]
+LinkLanguage = Annotated[
+    Annotated[str, StringConstraints(max_length=35)] | None,
+    Query(description="The language of the page. A language that the shop does not have any more is ignored."),
 ]
 # This text becomes part of a DynamoDB key. So it is one line and does not contain "#", the separator of key parts.
 KeySafeText = Annotated[

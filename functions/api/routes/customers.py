@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from functions.adapters import identity_provider, object_store
 from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop, to_customer_id
-from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel, check_visible
+from functions.api.http.fields import Email, Id, Language, Listed, Name, RequestModel, ResponseModel, check_visible
 from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
@@ -42,10 +42,28 @@ PageLimit = Annotated[
 
 
 class Profile(RequestModel):
-    """The profile that a customer enters. The e-mail address comes from the identity provider."""
+    """The profile that a customer enters. The e-mail address comes from the identity provider.
+
+    `language`: the language of mails, documents and the order page. Without it, they have the shop's own language.
+    """
 
     name: Name
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
+    language: Language | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash", "language": "de"}]})
+
+
+class ProfileChange(RequestModel):
+    """The new values of a profile. An omitted value stays as it is."""
+
+    name: Name | None = None
+    language: Language | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"language": "de"}]})
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if self.name is None and self.language is None:
+            raise ValueError("set at least one of name, language")
+        return self
 
 
 class MailChoices(RequestModel):
@@ -66,12 +84,16 @@ class MailChoices(RequestModel):
 
 
 class CustomerAnswer(ResponseModel):
-    """A customer. `company_id`: the company that the customer buys for, or null."""
+    """A customer. `company_id`: the company that the customer buys for, or null.
+
+    `language`: the language that the customer chose for mails, documents and the order page, or null.
+    """
 
     customer_id: str
     name: str
     email: str
     company_id: str | None
+    language: str | None
     created_at: str
     updated_at: str
 
@@ -166,7 +188,7 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
     repeat: with the same data, the customer is returned. Other data is rejected, and does not change the customer.
     """
     email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
-    customer = customers.register_customer(shop(), caller, email, profile.name)
+    customer = customers.register_customer(shop(), caller, email, profile.name, profile.language)
     where = {"Location": f"/customers/{customer.customer_id}"}
     return Response(201, "application/json", CustomerAnswer.of(customer), headers=where)
 
@@ -227,11 +249,10 @@ def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
 
 
 @router.patch("/customers/<customer_id>")
-def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
-    """Change a customer's name."""
-    return CustomerAnswer.of(
-        customers.rename_customer(shop(), caller, resolve_customer_id(caller, customer_id), profile.name)
-    )
+def change_profile(caller: SignedIn, customer_id: Id, change: ProfileChange) -> CustomerAnswer:
+    """Change a customer's name, language, or both."""
+    customer_id = resolve_customer_id(caller, customer_id)
+    return CustomerAnswer.of(customers.change_profile(shop(), caller, customer_id, change.name, change.language))
 
 
 @router.put(

@@ -6,60 +6,65 @@ All values from the invoice are escaped, and right-to-left values are isolated.
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from functions.model.entities import Invoice, Seller, TaxLine
-from functions.model.money import format_amount
-from functions.model.pricing import format_percent, rate_of
+from functions.model.languages import Language
+from functions.model.pricing import rate_of
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-METHOD_LABELS = {
-    "CARD": "Card",
-    "CREDIT": "Credit",
-    "BANK_TRANSFER": "Bank transfer",
-    "CASH": "Cash",
-    "INVOICE": "On invoice",
-}
+TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) -> str:
+def render_page(invoice: Invoice, shop_name: str, language: Language, seller: Seller | None = None) -> str:
     """Return the HTML page of an invoice or a credit note. Without any tax, the page does not mention taxes.
 
-    `seller`: the version of the Seller that the invoice has; without one, the page shows only `shop_name`.
+    `language`: the language of its labels, numbers and dates. `seller`: the version of the Seller that the invoice has;
+    without one, the page shows only `shop_name`.
     """
+    # Jinja is imported only when a page is rendered, because the import would slow down every cold start of the API.
+    from functions.adapters.templates import render_template  # noqa: PLC0415
+
+    text = language.text
     taxes = invoice.taxes if invoice.tax_rate or any(tax.rate for tax in invoice.taxes) else ()
-    return (
-        _load_templates()
-        .get_template("invoice.html")
-        .render(
-            invoice=invoice,
-            title="Credit note" if invoice.corrects else "Invoice",
-            shop_name=shop_name,
-            seller=seller,
-            recipient=invoice.billing_address.shown if invoice.billing_address else list(filter(None, [invoice.name])),
-            address=invoice.address.shown if invoice.address else (),
-            lines=[
+    total = text("document.total_with_tax") if taxes else text("total")
+    return render_template(
+        TEMPLATES,
+        "invoice.html",
+        language,
+        {
+            "invoice": invoice,
+            "title": text("document.credit_note") if invoice.corrects else text("document.invoice"),
+            "shop_name": shop_name,
+            "seller": seller,
+            "recipient": invoice.billing_address.shown
+            if invoice.billing_address
+            else list(filter(None, [invoice.name])),
+            "address": invoice.address.shown if invoice.address else (),
+            "lines": [
                 (line, rate_of(invoice, line.tax_rate) if taxes else None) for _, line in sorted(invoice.lines.items())
             ],
-            taxes=taxes,
-            sums=TaxLine(rate=0, net=sum(tax.net for tax in taxes), tax=sum(tax.tax for tax in taxes)),
-            kind_of_prices=_kind_of_prices(invoice, taxes),
-            shipping_rate=rate_of(invoice, invoice.shipping_tax_rate),
-            methods=METHOD_LABELS,
-            money=lambda amount: format_amount(amount, invoice.currency),
-            percent=format_percent,
-        )
+            "taxes": taxes,
+            "sums": TaxLine(rate=0, net=sum(tax.net for tax in taxes), tax=sum(tax.tax for tax in taxes)),
+            "kind_of_prices": _kind_of_prices(invoice, taxes, language),
+            "shipping_rate": rate_of(invoice, invoice.shipping_tax_rate),
+            "label_of_total": text("document.credited", total=total) if invoice.corrects else total,
+            "text_of_tax_id": partial(_text_of_tax_id, language),
+            "amount": partial(language.amount, currency=invoice.currency),
+        },
     )
 
 
-def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine]) -> str:
+def _text_of_tax_id(language: Language, id: str) -> str:
+    """Return a tax id with its name. Only a VAT id begins with the letters of a country."""
+    return language.text("document.vat_id", id=id) if id[:2].isalpha() else language.text("document.tax_number", id=id)
+
+
+def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine], language: Language) -> str:
     """Return whether the rows of the page include taxes, or "" if the invoice has no taxes."""
     if invoice.reverse_charge or (taxes and invoice.net_prices and not invoice.corrects):
-        return "without tax"
-    return "with tax" if taxes else ""
+        return language.text("document.without_tax")
+    return language.text("document.with_tax") if taxes else ""
 
 
 def response_headers() -> dict[str, str]:
@@ -69,14 +74,9 @@ def response_headers() -> dict[str, str]:
     The Referrer-Policy keeps the browser from sending the page's URL to other sites, because anyone who knows the URL
     can open the page.
     """
-    style = _load_templates().get_template("invoice.css").render()
+    from functions.adapters.templates import load_templates  # noqa: PLC0415
+
+    style = load_templates(TEMPLATES).get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
-
-
-def _load_templates() -> "Environment":
-    # Jinja is imported only when a page is rendered, because the import would slow down every cold start of the API.
-    from functions.adapters.templates import load_templates  # noqa: PLC0415
-
-    return load_templates(Path(__file__).parent / "templates")

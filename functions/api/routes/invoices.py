@@ -6,8 +6,8 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import StringConstraints
 
-from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, ResponseModel, text_matching
+from functions.api.http.context import SignedIn, get_language, resolve_customer_id, shop
+from functions.api.http.fields import Id, Language, LinkLanguage, Listed, ResponseModel, text_matching
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -82,12 +82,18 @@ def _list_answer(page: ListPage[e.Invoice]) -> Listed[InvoiceAnswer]:
 
 
 @router.get("/invoices/<invoice_id>/print-link")
-def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
+def print_link(
+    caller: SignedIn,
+    invoice_id: Id,
+    language: Annotated[
+        Language | None, Query(description="The language of the page, by default the language of the customer.")
+    ] = None,
+) -> PrintLink:
     """Create a link to the printable page of an invoice. The link expires after ten minutes.
 
     A browser can open the link without a token.
     """
-    link = invoices.create_print_link(shop(), caller, invoice_id)
+    link = invoices.create_print_link(shop(), caller, invoice_id, language)
     return PrintLink(url=link.to_url(environment.load_environment(environment.ApiEnvironment).public_url))
 
 
@@ -96,10 +102,10 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     responses={200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}},
     openapi_extensions=problem_responses(NotAllowed),
 )
-def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
+def print_invoice(invoice_id: Id, until: Epoch, signature: Signature, language: LinkLanguage = None) -> Response[str]:
     """Show an invoice as a printable page. The URL must be a print link that has not expired."""
     invoice = invoices.get_invoice_by_link(shop(), invoices.SignedLink(invoice_id, until, signature))
     seller = next(iter(sellers.get_sellers(shop(), [invoice]).values()), None)
     shop_name = environment.load_environment(environment.ApiEnvironment).shop_name
-    text = invoice_page.render_page(invoice, shop_name, seller)
+    text = invoice_page.render_page(invoice, shop_name, get_language(language), seller)
     return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

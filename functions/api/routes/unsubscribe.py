@@ -7,7 +7,8 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import StringConstraints
 
-from functions.api.http.context import shop
+from functions.api.http.context import get_language, shop
+from functions.api.http.fields import LinkLanguage
 from functions.api.http.router import Router
 from functions.runtime import environment
 from functions.shop.unsubscribe import unsubscribe
@@ -17,10 +18,7 @@ HTML: dict[int, Any] = {200: {"description": "The page", "content": {"text/html"
 Token = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=500)], Query(description="The token of the link.")
 ]
-FORM = """<p>Do you want to get no mails about products that you follow any more?</p>
-<form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>"""
-DONE = "<p>You will get no mails about products any more. You can turn them on again in your settings.</p>"
-OUTDATED = "<p>You turned on mails about products after you got this mail. You can turn them off in your settings.</p>"
+BUTTON = '<form method="post"><button name="List-Unsubscribe" value="One-Click">{}</button></form>'
 # Do not use the Referrer-Policy no-referrer: a browser would then send the form with `Origin: null`.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -29,22 +27,26 @@ HEADERS = {
 
 
 @router.get("/unsubscribe", responses=HTML)
-def ask_to_unsubscribe(token: Token) -> Response[str]:
+def ask_to_unsubscribe(token: Token, language: LinkLanguage = None) -> Response[str]:
     """Show a page with a button that unsubscribes. To open it changes nothing, because mail scanners open links."""
     del token  # the POST request checks it
-    return _page(FORM)
+    text = get_language(language).text
+    return _page(language, text("unsubscribe.question"), BUTTON.format(escape(text("unsubscribe.button"))))
 
 
 @router.post("/unsubscribe", responses=HTML)
-def unsubscribe_with_one_click(token: Token) -> Response[str]:
+def unsubscribe_with_one_click(token: Token, language: LinkLanguage = None) -> Response[str]:
     """Turn off the kind of mails that the link names, unless the customer turned it on after the mail. Safe to repeat.
 
     The body is the form `List-Unsubscribe=One-Click` of mail programs and of the page, or empty.
     """
-    return _page(DONE if unsubscribe(shop(), token) else OUTDATED)
+    text = get_language(language).text
+    return _page(language, text("unsubscribe.done") if unsubscribe(shop(), token) else text("unsubscribe.outdated"))
 
 
-def _page(content: str) -> Response[str]:
+def _page(language: str | None, text: str, form: str = "") -> Response[str]:
     name = escape(environment.load_environment(environment.ApiEnvironment).shop_name)
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>'
-    return Response(200, "text/html; charset=utf-8", f"{head}<body><h1>{name}</h1>{content}</body></html>", HEADERS)
+    code = get_language(language).code
+    head = f'<!doctype html><html lang="{code}"><head><meta charset="utf-8"><title>{name}</title></head>'
+    body = f"<h1>{name}</h1><p>{escape(text)}</p>{form}"
+    return Response(200, "text/html; charset=utf-8", f"{head}<body>{body}</body></html>", HEADERS)

@@ -15,7 +15,8 @@ SettingsName = Literal["notifications"]
 class Customer:
     """A customer of the shop. `customer_id`: the `sub` claim of the customer's access token.
 
-    `company_id`: the company that the customer buys for, if any.
+    `company_id`: the company that the customer buys for, if any. `language`: the language of mails, documents and the
+    order page that the customer chose (functions/model/languages.py), or None for the stage's language.
     """
 
     customer_id: str
@@ -25,6 +26,7 @@ class Customer:
     created_at: Instant
     updated_at: Instant
     company_id: str | None = None
+    language: str | None = None
     version: int = 1
 
 

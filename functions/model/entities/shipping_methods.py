@@ -46,12 +46,6 @@ class DeliveryDays:
         shortest, longest = text.split("-")
         return DeliveryDays(min=int(shortest), max=int(longest))
 
-    @property
-    def shown(self) -> str:
-        """The estimate in words, such as "2 to 4 working days"."""
-        days = f"{self.max}" if self.min == self.max else f"{self.min} to {self.max}"
-        return f"{days} working {'day' if days == '1' else 'days'}"
-
 
 @entity
 class ShippingMethod:
@@ -105,8 +99,3 @@ class ChosenShipping:
         days, _, pickup = delivery.partition("/")
         estimate = None if days == "-" else DeliveryDays.from_text(days)
         return ChosenShipping(id=id, name=name, pickup=bool(pickup), days=estimate)
-
-    @property
-    def shown(self) -> str:
-        """The name of the method and its estimate, as mails show them: "Parcel, 2 to 4 working days"."""
-        return f"{self.name}, {self.days.shown}" if self.days else self.name
