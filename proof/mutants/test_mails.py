@@ -166,7 +166,7 @@ def test_a_customer_who_unsubscribed_gets_mails_of_orders_only(harness: ShopHarn
             "Blue mug costs less now"
         ]
     headers = {one["Name"]: one["Value"] for one in sent[0]["Content"]["Simple"]["Headers"]}
-    token = headers["List-Unsubscribe"].partition("?token=")[2].rstrip(">")
+    token = headers["List-Unsubscribe"].partition("?token=")[2].partition("&")[0]
     with suppress(InvalidInput):  # if the token is invalid, the customer still gets the next mail
         unsubscribe(harness.shop, token)
     harness.clock_offset += timedelta(days=2)

@@ -968,6 +968,8 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
             "client_id": client,
             "scope": " ".join(paged.only_properties("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
         },
+        "language": "en",
+        "languages": {"de": "Deutsch", "en": "English"},
     }
 
 
