@@ -119,7 +119,7 @@ def main() -> int:
               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
     audits = [
         parse_pip_audit(_run_tool(python), locks.locked_packages(locks.PYTHON_LOCK, here=True)),
-        parse_npm_audit(_run_tool(locks.npm_command("audit", "--json")), locks.locked_node_packages()),
+        parse_npm_audit(_run_tool(locks.npm_command("audit", "--json")), dict(locks.locked_node_packages())),
     ]
     print(*audits, sep="\n")
     return overall_outcome(audits).value

@@ -31,10 +31,10 @@ def _is_installed_here(marker: str) -> bool:
     return not condition or Marker(condition).evaluate()
 
 
-def locked_node_packages(lock: Path = NODE_LOCK) -> dict[str, str]:
-    """Return the locked version of each package in the Node lock file."""
+def locked_node_packages(lock: Path = NODE_LOCK) -> set[tuple[str, str]]:
+    """Return (name, version) of each package in the Node lock file, which may have several versions of a package."""
     entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
-    return {path.rpartition("node_modules/")[2]: entry["version"] for path, entry in entries.items() if path}
+    return {(path.rpartition("node_modules/")[2], entry["version"]) for path, entry in entries.items() if path}
 
 
 def canonical_name(name: str) -> str:

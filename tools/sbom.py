@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
     for name, lock in (("functions", locks.DEPLOYED_LOCK), ("python", locks.PYTHON_LOCK)):
         _run([locks.tool_path("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
               "--validate" if validate else "--no-validate", "-o", str(files[name]), str(lock)])  # fmt: skip
-        _check_complete(files[name], locks.locked_packages(lock))
+        _check_complete(files[name], locks.locked_packages(lock).items())
     files["node"].write_text(_node_sbom())
     _check_complete(files["node"], locks.locked_node_packages())
     return files
@@ -53,10 +53,10 @@ class IncompleteSbom(ValueError):
     """An SBOM does not contain a locked package, or contains another version of it."""
 
 
-def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
+def _check_complete(file: Path, locked: Collection[tuple[str, str]]) -> None:
     document: Mapping[str, Any] = json.loads(file.read_text())
-    listed = {locks.canonical_name(it["name"]): it["version"] for it in document["components"]}
-    lacking = {name for name, version in locked.items() if listed.get(locks.canonical_name(name)) != version}
+    listed = {(locks.canonical_name(it["name"]), it["version"]) for it in document["components"]}
+    lacking = {name for name, version in locked if (locks.canonical_name(name), version) not in listed}
     if lacking or document["bomFormat"] != "CycloneDX":
         raise IncompleteSbom(f"{file.name} lacks {', '.join(sorted(lacking))}")
 
