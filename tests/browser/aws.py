@@ -187,6 +187,8 @@ def serve_like_aws(shop: RunningShop) -> Iterator[FakeCognito]:
     with serve(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:
         told = {
             "laptop": False,
+            "language": "en",
+            "languages": {"de": "Deutsch", "en": "English"},
             "shop": "Mugs & More",
             "api": "",
             "sign_in": {"url": cognito.url, "client_id": cognito.client_id, "scope": SCOPE},
