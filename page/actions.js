@@ -3,13 +3,12 @@
 import { get, once, post } from "./api.js";
 import { checkbox, field, form, refundToField } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
-import { textOf } from "./languages.js";
 import { payPanel } from "./pay.js";
 import { recordPayment, refundOrder } from "./payments.js";
 import { groupOf, isStaff, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
 import { button, dialog, el, fill, finish, toast } from "./ui.js";
-import { labels } from "./labels.js";
+import { labels, textOf } from "./labels.js";
 
 const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
 const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];

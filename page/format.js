@@ -1,6 +1,6 @@
 // Formats amounts, times, ids and states.
 
-import { locale, textOf } from "./languages.js";
+import { locale, textOf } from "./labels.js";
 
 const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const FINE_TIME = { ...TIME, fractionalSecondDigits: 3 };

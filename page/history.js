@@ -2,7 +2,7 @@
 // has them: also an old or a seeded one.
 
 import { money } from "./format.js";
-import { textOf } from "./languages.js";
+import { textOf } from "./labels.js";
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
 /** Returns {element, state, update}: the steps at the last refresh. For AWS, which has no spans to show below them. */

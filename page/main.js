@@ -1,11 +1,10 @@
 // Opens the view that the address names. Keeps the frame around the view: user, navigation and connection state.
 
 import { reach, Unanswered } from "./api.js";
-import { useLanguage } from "./languages.js";
 import { account, arrive, orderLanguage, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import { el, failure, loading, scrollToCurrent } from "./ui.js";
-import { labels } from "./labels.js";
+import { labels, useLanguage } from "./labels.js";
 
 /**
  * The views, in the order of the navigation. The page starts with the first view that exists here. `title`: the label in

@@ -4,7 +4,7 @@ import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
-import { textOf } from "./languages.js";
+import { textOf } from "./labels.js";
 import { sidePanels } from "./panels.js";
 import { choose, isStaff, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";

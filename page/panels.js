@@ -3,7 +3,7 @@
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
 import { bytes, capital, day, duration, money, moment, number, percent, plural } from "./format.js";
-import { textOf } from "./languages.js";
+import { textOf } from "./labels.js";
 import { isHere, settings } from "./settings.js";
 import { groupOf } from "./people.js";
 import { retryRefund, reversePayment, settleRefund } from "./payments.js";

@@ -2,13 +2,12 @@
 
 import { get, once, post } from "./api.js";
 import { capital, money, percent } from "./format.js";
-import { textOf } from "./languages.js";
 import { el, facts, fill, orderLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Rejection } from "./problems.js";
 import { person } from "./people.js";
 import { isHere } from "./settings.js";
-import { labels } from "./labels.js";
+import { labels, textOf } from "./labels.js";
 
 const WAYS = [
   { laptop: true, ask: cards },

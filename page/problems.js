@@ -2,8 +2,7 @@
 
 import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
-import { labels } from "./labels.js";
-import { textOf } from "./languages.js";
+import { labels, textOf } from "./labels.js";
 
 const REJECTIONS = {
   "out-of-stock": ({ short = {} }, nameOf) =>

@@ -2,7 +2,7 @@
 
 import { explain } from "./problems.js";
 import { moment, shortId, stateName, stateTone } from "./format.js";
-import { textOf } from "./languages.js";
+import { textOf } from "./labels.js";
 
 const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]";
 /** Matches the part of a text from its first to its last right-to-left letter or number. */

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import urllib3
 
+from functions.model.languages import language_names
 from local.laptop.http_server import serve_page_file
 from local.laptop.shop_client import RunningShop
 from stacks.page_policy import content_security_policy
@@ -197,7 +198,14 @@ def serve_page(shop: RunningShop, sign_in: dict[str, Any], provider: str) -> Ite
 
     `sign_in`: the settings of the sign-in on the page.
     """
-    told = {"laptop": False, "shop": "Mugs & More", "api": "", "sign_in": sign_in}
+    told = {
+        "laptop": False,
+        "language": "en",
+        "languages": language_names(),
+        "shop": "Mugs & More",
+        "api": "",
+        "sign_in": sign_in,
+    }
     ours: Any = {"shop": shop, "settings": told, "provider": provider, "pool": urllib3.PoolManager(maxsize=8)}
     with serve(type("Handler", (_CloudFrontHandler,), ours)) as url:
         yield f"{url}/page/"

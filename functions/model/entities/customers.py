@@ -15,8 +15,9 @@ SettingsName = Literal["notifications"]
 class Customer:
     """A customer of the shop. `customer_id`: the `sub` claim of the customer's access token.
 
-    `company_id`: the company that the customer buys for, if any. `language`: the language of mails, documents and the
-    order page that the customer chose (functions/model/languages.py), or None for the stage's language.
+    `language`: the language that the customer chose for mails, documents and the order page, or None for the stage's
+    language. The languages are those of functions/model/languages.py.
+    `company_id`: the company that the customer buys for, if any.
     """
 
     customer_id: str
