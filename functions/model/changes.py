@@ -107,6 +107,14 @@ def _transition_change_types(row: Row[Any], transitions: tuple[states.Transition
     return [ChangeType(move.change_name, row, "MODIFY", transition=move) for move in transitions]
 
 
+def _is_registered(_: Customer | None, after: Customer) -> bool:
+    return after.order_id is None
+
+
+def _has_new_link(before: Customer | None, after: Customer) -> bool:
+    return before is not None and before.link != after.link
+
+
 def _is_renamed(before: Customer | None, after: Customer) -> bool:
     return before is None or before.name != after.name
 
@@ -135,7 +143,8 @@ Stream records contain numbers as text, so a negative number is a text that star
 """
 
 CHANGE_TYPES = (
-    ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT", condition=_is_registered),
+    ChangeType("GuestLinkRenewed", t.CUSTOMER, "MODIFY", condition=_has_new_link),
     ChangeType("CustomerRenamed", t.CUSTOMER, "MODIFY", condition=_is_renamed),
     ChangeType("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", previous_row=t.CUSTOMER, new_status="ERASING"),
     ChangeType("OrderRestored", t.ORDER, "MODIFY", previous_row=t.ARCHIVED_ORDER),

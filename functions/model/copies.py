@@ -21,8 +21,9 @@ from typing import Any, Generic, TypeVar, cast
 from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import Change
+from functions.model.changes import Change, past_change
 from functions.model.retention import ACTIVITY_DAYS, SALE_DAYS
+from functions.model.timelines import merge_timeline
 from functions.model.totals import COUNTERS
 
 S = TypeVar("S")
@@ -237,7 +238,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
-    return CopyChanges(put, delete, tuple(log_entries(change)), last)
+    return CopyChanges(put, (*delete, *_log_entries_left_behind(change)), tuple(log_entries(change)), last)
 
 
 def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
@@ -245,6 +246,18 @@ def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
     for log in LOGS:
         if log.source_row is change.row and change.after is not None:
             yield from ((log.target_row, entry) for entry in log.derive(change))
+
+
+def _log_entries_left_behind(change: Change) -> Iterator[tuple[Row[Any], Any]]:
+    """Yield the log entries to delete because their order moved to another customer, each with a later version.
+
+    The stream reader writes the entries of the other customer, because that customer has no summary of the order yet.
+    """
+    before, after = change.before, change.after
+    if isinstance(before, e.Order) and isinstance(after, e.Order) and before.customer_id != after.customer_id:
+        for event in merge_timeline([before]):
+            for row, entry in log_entries(past_change(before, event)):
+                yield row, replace(entry, version=entry.version + 1)
 
 
 def copies_differ(one: Any, two: Any) -> bool:

@@ -1,11 +1,11 @@
 """Quote and place orders: one transaction writes the order, reserves its stock and redeems its discount."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import put_if_absent
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model import pricing
 from functions.model.entities import (
     SALE_SHARDS,
@@ -30,7 +30,7 @@ from functions.model.errors import (
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
-from functions.model.patterns import ORDERS_OF_CUSTOMER
+from functions.model.patterns import GUESTS_BY_EMAIL, ORDERS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, TAX_TABLE
 from functions.shop import discounts, stock, taxes
 from functions.shop.idempotency import fingerprint
@@ -93,15 +93,17 @@ def place_order(
     expected_total: int | None = None,
     tax_id: str | None = None,
     billing_address: Address | None = None,
+    guest: Customer | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
     showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
-    `address`; the taxes are those of `address`. The order's id is derived from the customer and `key`, and the write
-    requires that no order with this id exists. So a repeated request returns the order of the
-    first request. A rejected order stores nothing, so its idempotency key can be used again.
+    `address`; the taxes are those of `address`. `guest`: if the caller has no account, the customer item that the
+    transaction also writes (functions/shop/guests.py). The order's id is derived from the customer and `key`, and the
+    write requires that no order with this id exists. So a repeated request returns the order of the first request. A
+    rejected order stores nothing, so its idempotency key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
@@ -111,18 +113,19 @@ def place_order(
     DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
+    guest_writes = [put_if_absent(CUSTOMER, guest)] if guest else []
 
     def place() -> PlacedOrder:
-        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id)
+        priced = _price_order(shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id, guest)
         if isinstance(priced, PlacedOrder):
             return priced
         if expected_total not in (None, priced.order.total):
             raise TotalChanged(priced.order.total)
         if priced.order.total:
-            _check_unpaid_orders(shop, caller.id)
+            _check_unpaid_orders(shop, caller.id, guest)
         billed = replace(priced.order, billing_address=None if billing_address == address else billing_address)
         try:
-            return PlacedOrder(_write_order(shop, replace(priced, order=billed)), replayed=False)
+            return PlacedOrder(_write_order(shop, replace(priced, order=billed), guest_writes), replayed=False)
         except AlreadyPlaced as rejection:
             return _replay(rejection.order, fingerprint(body))
 
@@ -136,6 +139,7 @@ def quote_order(
     address: Address,
     discount_code: str | None = None,
     tax_id: str | None = None,
+    guest: Customer | None = None,
 ) -> Order:
     """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
 
@@ -144,7 +148,7 @@ def quote_order(
     """
 
     def quote() -> Order:
-        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id)
+        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id, guest)
         assert isinstance(priced, PricedOrder), "no order has this id"
         if priced.discount is not None and priced.discount.limit is not None:
             discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
@@ -171,6 +175,7 @@ def _price_order(
     body_fingerprint: str,
     discount_code: str | None,
     tax_id: str | None,
+    guest: Customer | None,
 ) -> PricedOrder | PlacedOrder:
     """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
 
@@ -184,7 +189,7 @@ def _price_order(
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, body_fingerprint)
-    customer = next((item for item in found if isinstance(item, Customer)), None)
+    customer = next((item for item in found if isinstance(item, Customer)), guest)
     if customer is None:
         raise NotRegistered(is_staff=caller.is_staff)
     products = {item.product_id: item for item in found if isinstance(item, Product)}
@@ -202,22 +207,28 @@ def _price_order(
     return PricedOrder(order, products, discount)
 
 
-def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
+def _check_unpaid_orders(shop: ShopContext, customer_id: str, guest: Customer | None) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
     One query reads the customer's newest order summaries, twice as many as the maximum. The limit is not exact: the
     summary of an order is written a moment later, so concurrent orders do not see each other. An unpaid order that is
     older than these summaries is not counted.
+
+    For a guest, the orders of the newest guests with the same e-mail address are read instead.
     """
     most = shop.unpaid_orders_per_customer
     if not most:
         return
-    newest = shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=2 * most).items
-    if sum(summary.status == "PENDING" for summary in newest) >= most:
+    if guest:
+        guests = shop.table.query(GUESTS_BY_EMAIL, listed_as=guest.listed_as, limit=2 * most).items
+        newest = shop.table.batch_get([ORDER.key(order_id=one.order_id) for one in guests])
+    else:
+        newest = list(shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=2 * most).items)
+    if sum(order.status == "PENDING" for order in newest) >= most:
         raise TooManyUnpaidOrders(most)
 
 
-def _write_order(shop: ShopContext, priced: PricedOrder) -> Order:
+def _write_order(shop: ShopContext, priced: PricedOrder, guest_writes: Sequence[Write[Any]]) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
@@ -232,6 +243,7 @@ def _write_order(shop: ShopContext, priced: PricedOrder) -> Order:
         try:
             shop.table.write(
                 put_if_absent(ORDER, order, condition_error=AlreadyPlaced),
+                *guest_writes,
                 *stock.reserve(order, split if attempt < MAX_PARTS_LEFT else ()),
                 *discounts.redeem(order),
             )

@@ -1,6 +1,6 @@
-"""Render an invoice as a printable HTML page. The page has no scripts and no external resources.
+"""Render an invoice, or the order of a guest, as a printable HTML page without scripts and external resources.
 
-All values from the invoice are escaped, and right-to-left values are isolated.
+All values are escaped, and right-to-left values are isolated.
 """
 
 import base64
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from functions.model.entities import Invoice, Seller, TaxLine
+from functions.model.entities import Invoice, Order, Seller, TaxLine, order_number
 from functions.model.money import format_amount
 from functions.model.pricing import format_percent, rate_of
 
@@ -55,6 +55,21 @@ def render_page(invoice: Invoice, shop_name: str, seller: Seller | None = None) 
     )
 
 
+def render_order(order: Order, shop_name: str) -> str:
+    """Return the HTML page of an order, which a guest opens with a link."""
+    return (
+        _load_templates()
+        .get_template("order.html")
+        .render(
+            order=order,
+            number=order_number(order.order_id).upper(),
+            status=order.status.replace("_", " ").capitalize(),
+            shop_name=shop_name,
+            money=lambda amount: format_amount(amount, order.currency),
+        )
+    )
+
+
 def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine]) -> str:
     """Return whether the rows of the page include taxes, or "" if the invoice has no taxes."""
     if invoice.reverse_charge or (taxes and invoice.net_prices and not invoice.corrects):
@@ -63,16 +78,20 @@ def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine]) -> str:
 
 
 def response_headers() -> dict[str, str]:
-    """Return the security headers of an invoice page.
+    """Return the security headers of a page.
 
-    The Content-Security-Policy allows only the style sheet inside the invoice's HTML, no scripts or other files.
+    The Content-Security-Policy allows only the style sheet inside the page's HTML, no scripts or other files.
     The Referrer-Policy keeps the browser from sending the page's URL to other sites, because anyone who knows the URL
-    can open the page.
+    can open the page. For the same reason, search engines must not list it.
     """
     style = _load_templates().get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
+    return {
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Robots-Tag": "noindex",
+    }
 
 
 def _load_templates() -> "Environment":
