@@ -40,7 +40,8 @@ GuestIdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="A random text of your choice, such as a UUID, with 22 to 255 visible characters. If you repeat a "
-        "request with its key, you get the first response again. Nobody else must know the key.",
+        "request with its key, you get the first response again. Nobody else must know the key. The shop remembers it "
+        "for ever.",
     ),
     # Whoever repeats the request gets the token of the order. So nobody must be able to guess the key.
     text_matching(r"^[!-~]{22,255}$", "must be 22 to 255 visible ASCII characters, such as a random UUID"),
