@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from functions.api.http import context
+from functions.model.patterns import CUSTOMER_BY_ID
 from functions.model.public_routes import GUEST_ROUTES
 from functions.runtime import environment
 from functions.shop import guest_links
 from proof.support.every_route import BODIES, GUEST_KEY, as_guest, call_route, guest_token, place_guest_order
-from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, order_body
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token, order_body
 
 ORDER = BODIES["POST /guest/orders"]
 
@@ -101,7 +102,7 @@ def test_a_guest_may_use_each_route_for_the_own_order(api: ApiHarness, world: di
 def renewed_token(api: ApiHarness, order_id: str) -> str:
     guest = api.call("GET", "/customers", STAFF, email="gil@example.com").body["items"]
     (customer_id,) = [one["customer_id"] for one in guest if one["order_id"] == order_id]
-    found = api.shop.table.get(guest_links.CUSTOMER_BY_ID, customer_id=customer_id)
+    found = api.shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
     assert found is not None
     return guest_links.create_token(api.shop, found)
 
@@ -129,7 +130,7 @@ def test_the_page_of_an_order_is_for_people_only(api: ApiHarness, world: dict[st
     assert call_route_with_query(api, world, other["guest_token"]).problem_type == "not-found"
 
 
-def call_route_with_query(api: ApiHarness, world: dict[str, str], token: str) -> "context.Any":
+def call_route_with_query(api: ApiHarness, world: dict[str, str], token: str) -> HandlerResponse:
     return api.call("GET", f"/guest/orders/{world['guest_order_id']}/page", token=None, token_=token)
 
 

@@ -155,7 +155,7 @@ def test_the_orders_of_guests_with_the_address_join_the_account(shop: ShopContex
     (invoice,) = shop.table.query(INVOICES_OF_ORDER, order_id=order_id).items
     assert invoice.customer_id == "ann"
     items = orders.get_order_item_collection(shop, ListRequest(ANN, 100), order_id).items
-    assert {item.customer_id for item in items if hasattr(item, "customer_id")} == {"ann"}
+    assert {item.customer_id for item in items if getattr(item, "customer_id", None)} == {"ann"}
     for made in (first, second):
         with pytest.raises(GuestLinkInvalid, match="sign in if you have an account"):
             authenticate_guest(shop, made.token)
@@ -240,7 +240,7 @@ def test_only_guests_are_erased_with_their_order(shop: ShopContext) -> None:
     guest_id = place_guest_order(shop).placed.order.customer_id
     for customer_id in ("ann", guest_id, guest_id):
         erasure.erase_guest(shop, customer_id)
-    assert customers.get_customer(shop, ANN, "ann")
+    assert customers.get_customer(shop, ANN, "ann").name == "Ann Ash"
     assert [one.customer_id for one in erasure.list_unfinished_erasures(shop)] == [guest_id]
 
 
@@ -250,4 +250,4 @@ def test_a_registered_customer_whose_id_looks_like_that_of_a_guest_is_none(shop:
         placing.place_order(shop, caller, "key", {"mug": RequestedLine(1)}, HOME_ADDRESS, {})
     customers.register_customer(shop, caller, "guest@example.com", "Guest")
     erasure.erase_guest(shop, caller.id)
-    assert customers.get_customer(shop, caller, caller.id)
+    assert customers.get_customer(shop, caller, caller.id).name == "Guest"
