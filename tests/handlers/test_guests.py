@@ -46,6 +46,10 @@ def link_in(mail: str) -> str:
     return unescape(link)
 
 
+def token_in(mail: str) -> str:
+    return parse_qs(urlsplit(link_in(mail)).query)["token"][0]
+
+
 # mails ----------------------------------------------------------------------------------------------------------------
 def test_each_mail_has_a_link_that_opens_the_order(harness: ShopHarness, made: GuestOrder) -> None:
     harness.pay_order(made.placed.order.order_id)
@@ -54,7 +58,7 @@ def test_each_mail_has_a_link_that_opens_the_order(harness: ShopHarness, made: G
     for mail in (placed, paid):
         link = urlsplit(link_in(mail.body))
         assert link.path == f"/guest/orders/{made.placed.order.order_id}/page"
-        caller = authenticate_guest(harness.shop, parse_qs(link.query)["token"][0])
+        caller = authenticate_guest(harness.shop, token_in(mail.body))
         assert caller.id == made.placed.order.customer_id
     assert placed.destinations["ToAddresses"] == [EMAIL]
 
@@ -85,10 +89,7 @@ def test_a_renewed_link_comes_by_mail(harness: ShopHarness, made: GuestOrder) ->
     harness.process_all(times=2)
     _, mail = harness.sent_mails()
     assert mail.subject.startswith("The new link to your order")
-    assert (
-        authenticate_guest(harness.shop, parse_qs(urlsplit(link_in(mail.body)).query)["token"][0]).id
-        == made.placed.order.customer_id
-    )
+    assert authenticate_guest(harness.shop, token_in(mail.body)).id == made.placed.order.customer_id
 
 
 def test_a_mail_about_an_event_before_the_move_goes_to_the_account_once(harness: ShopHarness, made: GuestOrder) -> None:
