@@ -91,8 +91,7 @@ def send_notification(
         event.name,
         event.id,
         event.at,
-        customer_id,
-        recipient.order.order_id,
+        recipient.order,
         latest_start=pace.latest_start,
         deferral=get_deferral(message),
     )

@@ -320,11 +320,20 @@ def make_change_id(row: Row[Any], image: Image, version: int, on: StreamEventNam
 
 
 def past_change(order: Order, event: OrderEvent) -> Change:
-    """Return a past change of an order, with the id that the change had when it happened.
+    """Return a past change of an order, with the id and the customer that the change had when it happened.
 
     `event`: the change, from the order's timeline.
     """
-    past = replace(order, status=event.status, version=event.version, updated_at=event.at, restored_at=None)
+    is_of_guest = order.guest_id and event.version < (order.joined_version or 0)
+    customer_id = order.guest_id if order.guest_id and is_of_guest else order.customer_id
+    past = replace(
+        order,
+        customer_id=customer_id,
+        status=event.status,
+        version=event.version,
+        updated_at=event.at,
+        restored_at=None,
+    )
     change = parse_change(make_stream_record(t.ORDER.encode(past)))
     assert change is not None, "a record without an old image must be a change"
     return replace(change, name=event.event)

@@ -21,9 +21,8 @@ from typing import Any, Generic, TypeVar, cast
 from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import Change, past_change
+from functions.model.changes import Change
 from functions.model.retention import ACTIVITY_DAYS, SALE_DAYS
-from functions.model.timelines import merge_timeline
 from functions.model.totals import COUNTERS
 
 S = TypeVar("S")
@@ -37,7 +36,8 @@ class Snapshot(Generic[S, C]):
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
     returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
     change. It is then written for each version of the primary item, even if nothing else changes. So if it has the
-    version of its primary item, all other copies are complete, too. `derive` must then return one snapshot.
+    version of its primary item, all other copies are complete, too. If `derive` returns several snapshots, the first
+    one is the last that is written.
     """
 
     source_row: Row[S]
@@ -89,16 +89,27 @@ def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
         id: e.PurchasedLine(name=line.name, quantity=line.quantity_to_ship, price=line.price, returned=line.returned)
         for id, line in order.lines.items()
     }
-    yield copy_fields(
+    summary = copy_fields(
         order,
         e.OrderSummary,
         items=sum(line.quantity for line in order.lines.values()),
         lines=lines if order.status in e.SOLD_STATUSES else None,
     )
+    yield from (summary, *_summary_of_guest(order, summary))
+
+
+def _summary_of_guest(order: e.Order | e.ArchivedOrder, summary: e.OrderSummary) -> Iterator[e.OrderSummary]:
+    """Yield the summary in the partition of the guest who placed an order, if the order has moved to an account.
+
+    It is not deleted, because a late stream record of the order could write it again.
+    """
+    if order.guest_id:
+        yield replace(summary, customer_id=order.guest_id)
 
 
 def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
-    yield copy_fields(order, e.OrderSummary, archived=True)
+    summary = copy_fields(order, e.OrderSummary, archived=True)
+    yield from (summary, *_summary_of_guest(order, summary))
 
 
 def number_of_order(order: e.Order | e.ArchivedOrder) -> Iterator[e.OrderNumber]:
@@ -232,13 +243,14 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     put = tuple(
         pair
         for place, pair in after.items()
-        if pair is not last and (place not in before or copies_differ(before[place][1], pair[1]))
+        if pair is not last
+        and (place not in before or is_last(change.row, pair[0]) or copies_differ(before[place][1], pair[1]))
     )
     # A stored copy is deleted only if the delete request has a higher version than the copy. A removed source item has
     # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
-    return CopyChanges(put, (*delete, *_log_entries_left_behind(change)), tuple(log_entries(change)), last)
+    return CopyChanges(put, delete, tuple(log_entries(change)), last)
 
 
 def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
@@ -246,18 +258,6 @@ def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
     for log in LOGS:
         if log.source_row is change.row and change.after is not None:
             yield from ((log.target_row, entry) for entry in log.derive(change))
-
-
-def _log_entries_left_behind(change: Change) -> Iterator[tuple[Row[Any], Any]]:
-    """Yield the log entries to delete because their order moved to another customer, each with a later version.
-
-    The stream reader writes the entries of the other customer, because that customer has no summary of the order yet.
-    """
-    before, after = change.before, change.after
-    if isinstance(before, e.Order) and isinstance(after, e.Order) and before.customer_id != after.customer_id:
-        for event in merge_timeline([before]):
-            for row, entry in log_entries(past_change(before, event)):
-                yield row, replace(entry, version=entry.version + 1)
 
 
 def copies_differ(one: Any, two: Any) -> bool:

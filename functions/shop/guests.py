@@ -142,6 +142,8 @@ def _join(shop: ShopContext, customer_id: str, guest_id: str) -> bool:
         after = replace(
             apply_order_command(order, "join", shop.now_instant()),
             customer_id=customer_id,
+            guest_id=guest_id,
+            joined_version=order.version + 1,
             customer_name=account.name,
             customer_version=account.version,
         )

@@ -136,8 +136,7 @@ def claim_order_notification(
     event: str,
     effect_id: str,
     at: Instant,
-    customer_id: str,
-    order_id: str,
+    order: Order,
     *,
     latest_start: datetime,
     deferral: str | None = None,
@@ -148,21 +147,28 @@ def claim_order_notification(
     another sender has this right, and NoTimeLeft after `latest_start`. `deferral`: as in `claim_notification`.
 
     `event`: the name of the event that the mail reports, for example OrderShipped. `at`: the time of this event.
-    `effect_id`: the id of the mail. `customer_id`: the customer in the event, even if the order belongs to another
-    customer now. `customer_id`, `at` and `effect_id` identify the mail. So a caller that processes the same event again
-    must pass the same values again.
+    `effect_id`: the id of the mail. `at` and `effect_id` identify the mail. So a caller that processes the same event
+    again must pass the same values again.
     """
     return claim_notification(
         shop,
-        customer_id,
+        _placer_of(order),
         event,
         effect_id,
         at,
         MAIL_CLAIM_SECONDS,
         latest_start=latest_start,
-        order_id=order_id,
+        order_id=order.order_id,
         deferral=deferral,
     )
+
+
+def _placer_of(order: OrderOwner | Order | ArchivedOrder) -> str:
+    """Return the customer in whose partition the mails about an order are recorded: the one who placed the order.
+
+    The order of a guest may move to an account. Then the mails stay where they are, so that none is sent twice.
+    """
+    return order.guest_id or order.customer_id
 
 
 def claim_notification(
@@ -290,7 +296,7 @@ def query_notifications_of_order(
     while True:
         page = table.query(
             NOTIFICATIONS_OF_ORDER,
-            customer_id=order.customer_id,
+            customer_id=_placer_of(order),
             order_id=order.order_id,
             since=subtract_clock_difference(order.placed_at),
             limit=limit,

@@ -18,6 +18,7 @@ from functions.shop.erasure import SETTLE_PERIOD
 from functions.shop.guest_links import authenticate_guest
 from functions.shop.guests import GuestOrder, join_orders, renew_link
 from functions.shop.lists import ListRequest
+from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.copy_checks import find_order_discrepancies
@@ -113,12 +114,14 @@ def test_a_mail_that_was_sent_before_the_move_is_not_sent_again(harness: ShopHar
     assert join_orders(harness.shop, gil, gil.id).order_ids == [made.placed.order.order_id]
     assert failed_ids(order_notification_worker, message) == []
     assert len(harness.sent_mails()) == 1
+    found = list_notifications_of_order(harness.shop, ListRequest(gil, 10), made.placed.order.order_id).items
+    assert [one.event for one in found] == ["OrderPlaced"]
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("is_behind", [False, True])
-def test_the_lists_and_the_activity_move_with_the_order(
+def test_the_order_moves_to_the_list_of_the_account_and_its_past_stays_with_the_guest(
     harness: ShopHarness, made: GuestOrder, times: int, *, is_behind: bool
 ) -> None:
     order_id = made.placed.order.order_id
@@ -131,9 +134,11 @@ def test_the_lists_and_the_activity_move_with_the_order(
     listed = orders.list_orders_of_customer(harness.shop, ListRequest(gil, 10), gil.id).items
     assert [one.order_id for one in listed] == [order_id]
     entries = activity.list_activity_of_customer(harness.shop, ListRequest(gil, 10), gil.id).items
-    assert {"OrderPlaced", "OrderPaid", "OrderJoined"} <= {entry.event for entry in entries}
-    left = harness.partition(f"CUSTOMER#{made.placed.order.customer_id}")
-    assert {image["type"]["S"] for image in left} <= {"Notification"}
+    later = {entry.event for entry in entries}
+    assert later == ({"OrderJoined", "OrderFulfilling"} if is_behind else {"OrderJoined"})
+    guest_id = made.placed.order.customer_id
+    before = activity.list_activity_of_customer(harness.shop, ListRequest(STAFF, 10), guest_id).items
+    assert {"OrderPlaced", "OrderPaid"} <= {entry.event for entry in before}
     found = find_order_discrepancies(harness.shop, order_id, harness.partition(f"ORDER#{order_id}"))
     assert list(found) == []
 
