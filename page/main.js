@@ -15,6 +15,7 @@ const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
   shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
   orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person },
+  guest: { load: () => import("./guest.js"), styles: ["orders.css", "trace.css"] },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
   customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
@@ -33,7 +34,7 @@ let opened = 0;
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
-  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && VIEWS[name].load && (name !== "orders" || rest) ? name : firstView();
+  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && VIEWS[name].load && (!["orders", "guest"].includes(name) || rest) ? name : firstView();
   return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
 

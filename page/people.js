@@ -13,7 +13,10 @@ tokensFrom(here);
  * acting user for staff commands, or null. `register(person, name)`: registers a user as a customer. `choose(person)`
  * exists only on a laptop, `signIn()` only on AWS.
  */
-export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token } = here;
+export const { arrive, account, person, staffMember, fullName, register, choose, signIn, token } = here;
+
+/** Returns a user's group. A guest, {token}, has none. */
+export const groupOf = (name) => (name?.token ? null : here.groupOf(name));
 
 export const isStaff = (name) => groupOf(name) !== null;
 

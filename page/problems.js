@@ -1,7 +1,7 @@
 // Explains the errors of the API to a user, with the steps to take.
 
 import { Problem, Unanswered } from "./api.js";
-import { moment, number, stateName } from "./format.js";
+import { capital, moment, number, stateName } from "./format.js";
 import { labels } from "./labels.js";
 
 const REJECTIONS = {
@@ -35,6 +35,7 @@ export function explain(error, nameOf = (id) => id) {
     console.error(error);
     return `The page failed: ${error.message}. Reload the page.`;
   }
+  if (error.slug === "guest-link-invalid") return `${capital(error.message)}.`;
   if (error.status === 401) return labels.unknown;
   if (error.status === 429) return "Too many requests. Wait a moment and try again.";
   if (error.status >= 502) return "The shop does not answer. Try again in a moment. Nothing is done twice.";
