@@ -1,6 +1,6 @@
 // The commands for an order: buttons that depend on the user's role and the order's state, and their dialogs.
 
-import { get, once, post } from "./api.js";
+import { get, once, ownPath, post } from "./api.js";
 import { checkbox, field, form, refundToField } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
 import { payPanel } from "./pay.js";
@@ -28,12 +28,13 @@ const ACTIONS = [
   { name: () => "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
   { name: () => "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
   { name: () => "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
+  { name: () => textOf("guest.new_link"), who: (me) => me?.token || isShopStaff(me), open: renewLink, inList: false, when: ({ customer_id: id, archived }) => id.startsWith("guest-") && !archived },
   { name: () => textOf("cancel"), states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
 /** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. */
 export function actionButtons({ order, me, done, small = false }) {
-  const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
+  const asked = { order, me, done, path: ownPath(me, `/orders/${order.order_id}`) };
   const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who, inList = true, when = () => archived || states.includes(order.status) }) =>
     archived === Boolean(order.archived) && when(order) && who(me) && (inList || !small));
   const buttons = there.map(({ name, open, kind = "" }) =>
@@ -41,8 +42,18 @@ export function actionButtons({ order, me, done, small = false }) {
   return buttons.length && isStaff(me) && !small ? [staffNote(me), ...buttons] : buttons;
 }
 
-function pay({ order, done }) {
-  dialog(textOf("pay.title", { id: shortId(order.order_id) }), () => payPanel({ order, paid: done }));
+function pay({ order, me, done }) {
+  dialog(textOf("pay.title", { id: shortId(order.order_id) }), () => payPanel({ order, me, paid: done }));
+}
+
+function renewLink({ order, me, path, done }) {
+  dialog(textOf("guest.new_link.title", { id: shortId(order.order_id) }), (box) => [
+    el("p", null, textOf("guest.new_link.effect")),
+    form({ class: "stack" }, [], textOf("guest.new_link.send"), async () => {
+      await post(`${path}/guest-link`, null, { as: me });
+      await finish(box, textOf("guest.new_link.done"), done);
+    }, { also: [button(textOf("guest.new_link.keep"), () => box.close())] }),
+  ]);
 }
 
 function cancel({ order, me, path, done }) {

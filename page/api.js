@@ -28,11 +28,15 @@ let tokens = null;
 /** Sets the source of tokens: `token(person)`, and `forget(person)` for a token that the API rejected. */
 export const tokensFrom = (source) => (tokens = source);
 
+/** Returns the path of the API for a user's own orders. A guest, {token}, uses the aliases for guests. */
+export const ownPath = (me, path) => `${me?.token ? "/api/guest" : "/api"}${path}`;
+
 /** Returns the URL for a path of the page. */
 export const reached = (path) => path.replace(/^\/api/, settings.api);
 
 /**
- * Sends a request and returns the JSON of the response. `as`: the user whose token it sends. `key`: an Idempotency-Key.
+ * Sends a request and returns the JSON of the response. `as`: the user whose token it sends, or a guest
+ * with the token of a link, {token}. `key`: an Idempotency-Key.
  * It retries reads until they succeed or are aborted. It retries commands a few times, because each command has a key
  * or is safe to repeat. For any other command, set `tries: 1`.
  */
@@ -40,13 +44,13 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
   const most = tries ?? (method === "GET" ? Infinity : COMMAND_TRIES);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const token = as && (await tokens.token(as));
+      const token = as?.token ?? (as && (await tokens.token(as)));
       const answer = await send(method, path, { token, signal, ...sent });
       setReachable(true);
       return answer;
     } catch (error) {
       signal?.throwIfAborted();
-      if (error.status === 401 && as && attempt === 1) {
+      if (error.status === 401 && as && !as.token && attempt === 1) {
         tokens.forget(as);
         continue;
       }

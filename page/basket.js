@@ -69,7 +69,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   function checkout() {
     const lines = el("ul", { class: "basket-lines" });
     const sum = el("p", { class: "sum" });
-    const delivery = me ? orderForm() : el("div", { class: "row" }, button("Sign in to order", signIn, { kind: "primary" }));
+    const delivery = el("div", { class: "stack" }, !me && signIn && el("div", { class: "row" }, button("Sign in to order", signIn, { kind: "primary" })), orderForm());
     const draw = () => drawLines(basket, lines, sum, delivery);
     basket.addEventListener("change", draw, { signal });
     draw();
@@ -77,7 +77,8 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 
   function orderForm() {
-    const { fields, address } = addressFields(fullName(me));
+    const { fields, address } = addressFields(me ? fullName(me) : "");
+    const email = !me && field("E-mail address", "email", { type: "email", required: true, autocomplete: "email" }, { hint: "You get a link to your order by mail." });
     const code = field("Discount code (optional)", "discount_code", { autocomplete: "off", maxlength: "40" });
     const wanted = () => ({
       lines: basket.lines.map(({ product_id, quantity, price }) => ({ product_id, quantity, price })),
@@ -90,27 +91,37 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
     const send = async () => {
       const body = { ...wanted(), ...(shipping.control.value && { shipping_method: shipping.control.value }) };
       try {
-        await register(me, body.address.name, signal); // a user becomes a customer with the first order
-        const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
+        const { order, payer } = await (me ? placeAsCustomer(body) : placeAsGuest({ ...body, name: body.address.name, email: email.control.value }));
         basket.clear();
-        await showPayment(order);
+        await showPayment(order, payer);
         placed();
       } catch (error) {
         if (["out-of-stock", "price-changed", "unknown-products"].includes(error.slug)) reload();
         throw error;
       }
     };
-    return form({ class: "stack", "aria-label": "Delivery" }, [fields, shipping, code], "Place order", send, { nameOf: basket.nameOf });
+    return form({ class: "stack", "aria-label": "Delivery" }, [email, fields, shipping, code].filter(Boolean), me ? "Place order" : "Order as a guest", send, { nameOf: basket.nameOf });
   }
 
-  async function showPayment(order) {
+  async function placeAsCustomer(body) {
+    await register(me, body.address.name, signal); // a user becomes a customer with the first order
+    const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
+    return { order, payer: me };
+  }
+
+  async function placeAsGuest(body) {
+    const { order, token } = await once("order of a guest", body, (key) => post("/api/guest/orders", body, { key, signal }));
+    return { order, payer: { token } };
+  }
+
+  async function showPayment(order, payer) {
     const { payPanel } = await import("./pay.js"); // load this part only when it is needed, because few visits need it
     const title = el("h2", { tabindex: "-1" }, "Order placed");
     const another = button("Place another order", () => {
       fillIn();
       panel.querySelector("h2").focus();
     }, { kind: "quiet" });
-    panel.replaceChildren(title, payPanel({ order, me, signal }), el("div", { class: "row" }, another));
+    panel.replaceChildren(title, payPanel({ order, me: payer, signal }), el("div", { class: "row" }, another));
     title.focus();
     announce("Order placed. Now pay for it.");
   }

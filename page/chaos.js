@@ -17,7 +17,7 @@ const EFFECT_MS = 8000;
 // The sample order -------------------------------------------------------------------------------------------------------
 /** Places a sample order as a local customer, pays for it, and returns it. Fills an empty shop with products first. */
 export async function sampleOrder({ signal, paid = true, late = false }) {
-  const me = groupOf(person()) ? "alice" : person();
+  const me = groupOf(person()) ? "alice" : person() ?? "alice";
   await register(me, fullName(me), signal);
   const order = await placed(me, signal);
   if (late) await post(`/api/orders/${order.order_id}/cancel`, {}, { as: me, key: crypto.randomUUID(), signal });

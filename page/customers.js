@@ -2,7 +2,7 @@
 
 import { call, get, once, post } from "./api.js";
 import { amountField, asUtc, checkbox, field, form } from "./forms.js";
-import { addressText, capital, money, number, shortId } from "./format.js";
+import { addressText, capital, money, number, plural, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
 import { settings as shop } from "./settings.js";
@@ -124,9 +124,10 @@ function profile({ me, base, isOwn, isStaff }, { customer, settings }) {
     facts(
       ["Name", name], ["E-mail address", email], ["Customer id", copyable(id, "the customer id")],
       ["Company", customer.company_id && (isStaff ? el("a", { href: addressOf({ list: "companies", company: customer.company_id }) }, customer.company_id) : customer.company_id)],
-      ["Registered", timeOf(at)]),
+      [customer.order_id ? "Ordered as a guest" : "Registered", timeOf(at)], ["Order", customer.order_id && orderLink(customer.order_id)]),
     el("details", null, el("summary", null, "Change the name"), rename),
     el("details", null, el("summary", null, "Language of mails, invoices and orders"), languageForm({ me, base, isOwn }, customer.language)),
+    !isStaff && el("details", null, el("summary", null, "Orders that you placed as a guest"), button("Add them to my orders", () => joinOrders(me, base))),
     el("details", null, el("summary", null, "Which mails the customer wants"), choices({ me, base }, settings.notifications)),
   ];
 }
@@ -139,6 +140,11 @@ function languageForm({ me, base, isOwn }, chosen) {
     if (isOwn) await choseLanguage(language.control.value);
     toast("The language is saved.");
   }, { kind: "" });
+}
+
+async function joinOrders(me, base) {
+  const { order_ids: ids, more } = await post(`/api/${base}/guest-orders`, null, { as: me });
+  toast(ids.length ? `${plural(ids.length, "order")} moved to your account${more ? ". There are more: press the button again" : ""}.` : "No order was placed as a guest with your e-mail address.");
 }
 
 const CHOICES = { email: "Mails at all", order_changes: "Changes of an order", shipments: "Parcels", refunds: "Returns and refunds", product_alerts: "News of followed products" };

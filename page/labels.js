@@ -32,6 +32,7 @@ function inWords(key) {
 
 const ON_A_LAPTOP = {
   lead: (name) => `What a customer sees: put products into the basket, place an order and pay for it. You shop as ${name}. Nothing here is charged.`,
+  strangers: "Put products into the basket, and order as a guest. Nothing here is charged.",
   shelves: "Add six sample products.",
   staffShops: "Choose alice, bob or another customer at the top to place an order.",
   board: "All open orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
@@ -48,7 +49,7 @@ const ON_A_LAPTOP = {
 
 const ELSEWHERE = {
   lead: (name) => `Put products into the basket, and place an order. ${name ? `You shop as ${name}.` : "Your first order makes you a customer."}`,
-  strangers: "Put products into the basket. Sign in to place an order.",
+  strangers: "Put products into the basket. Sign in, or order as a guest.",
   shelves: "New products will appear here.",
   staffShops: "Sign in as a customer to place an order.",
   board: "All open orders, by state.",

@@ -1,4 +1,4 @@
-// Users on a laptop: a visitor can act as any user, by name. The browser stores the choice for this tab.
+// Users on a laptop: a visitor can act as any user, by name, or as a guest, who is no user. The browser stores the choice for this tab.
 
 import { get, Problem, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -10,15 +10,17 @@ const FULL_NAMES = { alice: "Alice Ash", bob: "Bob Birch" };
 const GROUPS = new Set(["staff", "warehouse"]);
 const USERS = ["alice", "bob", "staff", "warehouse"];
 const SOMEBODY_ELSE = "…";
+const GUEST = "guest";
 const tokens = new Map();
 const asked = new Map();
 const select = el("select", { id: "who" });
 let users = USERS;
 
-export const person = () => sessionStorage.getItem(CHOSEN) ?? "alice";
+const chosen = () => sessionStorage.getItem(CHOSEN) ?? "alice";
+export const person = () => (chosen() === GUEST ? null : chosen());
 export const groupOf = (name) => (GROUPS.has(name) ? name : null);
 export const staffMember = () => "staff";
-export const fullName = (name) => FULL_NAMES[name] ?? capital(name);
+export const fullName = (name) => FULL_NAMES[name] ?? capital(name ?? "a guest");
 export const arrive = async () => {};
 
 export function choose(name) {
@@ -72,7 +74,7 @@ export function account(again) {
   });
   select.addEventListener("change", () => {
     if (select.value === SOMEBODY_ELSE) {
-      select.value = person();
+      select.value = chosen();
       askName(again);
       return;
     }
@@ -83,8 +85,8 @@ export function account(again) {
 }
 
 function offer() {
-  const names = [...new Set([...users, person()])];
-  select.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === person() }, capital(name))));
+  const names = [...new Set([...users, GUEST, chosen()])];
+  select.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === chosen() }, capital(name))));
   select.append(el("option", { value: SOMEBODY_ELSE }, "Another user …"));
 }
 

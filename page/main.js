@@ -1,7 +1,7 @@
 // Opens the view that the address names. Keeps the frame around the view: user, navigation and connection state.
 
 import { reach, Unanswered } from "./api.js";
-import { account, arrive, orderLanguage, person, staffMember } from "./people.js";
+import { account, arrive, languageOf, orderLanguage, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import { el, failure, loading, scrollToCurrent } from "./ui.js";
 import { labels, useLanguage } from "./labels.js";
@@ -16,6 +16,7 @@ const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
   shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
   orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person, language: orderLanguage },
+  guest: { load: () => import("./guest.js"), styles: ["orders.css", "trace.css"], language: (query) => languageOf(query.get("language")) },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
   customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
@@ -34,7 +35,7 @@ let opened = 0;
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
-  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && VIEWS[name].load && (name !== "orders" || rest) ? name : firstView();
+  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && VIEWS[name].load && (!["orders", "guest"].includes(name) || rest) ? name : firstView();
   return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
 
@@ -74,9 +75,9 @@ async function show({ keepFocus = false } = {}) {
   opened += 1;
 }
 
-async function moduleOf(view, id) {
+async function moduleOf(view, id, query) {
   if (!mayBeSeen(view, id)) return import("./signInPrompt.js");
-  const language = (async () => useLanguage(await (view.language?.() ?? "en")))();
+  const language = (async () => useLanguage(await (view.language?.(query) ?? "en")))();
   const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles), language]);
   return shown;
 }

@@ -1,6 +1,6 @@
 // An order: its state, its trace or timeline, and its current items.
 
-import { get, Problem } from "./api.js";
+import { get, ownPath, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
@@ -19,8 +19,7 @@ const COURSES = [
   { laptop: false, open: history },
 ];
 
-export function show(place, { id, query, signal, again }) {
-  const me = person();
+export function show(place, { id, query, signal, again, me = person() }) {
   const heading = el("h1", null, textOf("order.title", { id: shortId(id) }));
   const head = el("div", { class: "card order-head" }, loading(textOf("order.loading")));
   const panels = sidePanels(encodeURIComponent(id), me, signal, () => look());
@@ -69,7 +68,7 @@ async function wholeOrder(id, me, signal) {
   let cursor = null;
   for (let page = 0; page === 0 || (cursor && page < MOST_PAGES); page += 1) {
     const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
-    const found = await get(`/api/orders/${encodeURIComponent(id)}/whole?${query}`, { as: me, signal });
+    const found = await get(ownPath(me, `/orders/${encodeURIComponent(id)}/whole?${query}`), { as: me, signal });
     for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...found[name]] : value ?? found[name];
     cursor = found.cursor;
   }

@@ -1,6 +1,6 @@
 // The panels beside the timeline: they show the current items of an order, and reload when the order changed.
 
-import { get, post, reached } from "./api.js";
+import { get, ownPath, post, reached } from "./api.js";
 import { explain } from "./problems.js";
 import { bytes, capital, day, duration, money, moment, number, percent, plural } from "./format.js";
 import { textOf } from "./labels.js";
@@ -76,7 +76,7 @@ function invoices(all, { me, whole }) {
 
 function invoice({ invoice_id: id, corrects, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
   const print = async () => {
-    const { url } = await get(`/api/invoices/${id}/print-link`, { as: me, tries: 3 });
+    const { url } = await get(ownPath(me, `/invoices/${id}/print-link`), { as: me, tries: 3 });
     const { pathname, search } = new URL(url);
     window.open(reached(`/api${pathname}${search}`), "_blank", "noopener");
   };

@@ -1,11 +1,10 @@
 // Pays an order: on the laptop with a test card that succeeds or fails, on AWS with the shop's own provider.
 
-import { get, once, post } from "./api.js";
+import { get, once, ownPath, post } from "./api.js";
 import { capital, money, percent } from "./format.js";
 import { el, facts, fill, orderLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Rejection } from "./problems.js";
-import { person } from "./people.js";
 import { isHere } from "./settings.js";
 import { labels, textOf } from "./labels.js";
 
@@ -14,19 +13,19 @@ const WAYS = [
   { laptop: false, ask: provider },
 ];
 
-/** Shows the due amount and the payment form, and after the payment a link to the timeline. */
-export function payPanel({ order, signal, paid = () => {} }) {
+/** Shows the due amount and the payment form, and after the payment a link to the timeline. `me`: who pays. */
+export function payPanel({ order, me, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
-  const link = el("p", null, orderLink(order.order_id, labels.order));
-  fill(panel, textOf("pay.methods"), async () => [amounts(order), await way.ask({ order, signal, paid }), link]);
+  const link = el("p", null, orderLink(order.order_id, labels.order, me));
+  fill(panel, textOf("pay.methods"), async () => [amounts(order, me), await way.ask({ order, me, signal, paid }), link]);
   return panel;
 }
 
-async function cards({ order, signal, paid }) {
+async function cards({ order, me, signal, paid }) {
   const { payment_methods: methods } = await get("/local/shop", { signal });
   return form({ class: "stack" }, choice(methods), textOf("pay.submit", { amount: money(order.due, order.currency) }), async (made) => {
-    const { payment_id, client_secret } = await post(`/api/orders/${order.order_id}/payment-intents`, {}, { as: person(), signal });
+    const { payment_id, client_secret } = await post(ownPath(me, `/orders/${order.order_id}/payment-intents`), {}, { as: me, signal });
     const payment = { payment_id, client_secret, payment_method: new FormData(made).get("method") };
     const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
     if (answer.status !== "succeeded") {
@@ -43,10 +42,10 @@ function provider({ order }) {
   return el("p", { class: "notice" }, "Your payment form goes here (docs/stripe.md). It confirms the payment that the API starts for the order ", el("code", { class: "id" }, order.order_id), ".");
 }
 
-function amounts({ order_id: id, total, shipping, shipping_method: method, discount, taxes, due, currency }) {
+function amounts({ order_id: id, total, shipping, shipping_method: method, discount, taxes, due, currency }, me) {
   const shown = (amount) => money(amount, currency);
   return facts(
-    [textOf("order"), orderLink(id)],
+    [textOf("order"), orderLink(id, undefined, me)],
     [textOf("shipping"), shipping == null ? null : [method?.name, shown(shipping)].filter(Boolean).join(", ")],
     [textOf("discount.code", { code: discount?.code }), discount && `− ${shown(discount.amount)}`],
     ...(taxes ?? []).filter((tax) => tax.rate).map((tax) => [textOf("included_tax", { percent: percent(tax.rate) }), shown(tax.tax)]),

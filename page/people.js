@@ -14,7 +14,10 @@ tokensFrom(here);
  * exists only on a laptop, `signIn()` only on AWS. `chosenLanguage()`: the code of the language that the acting user
  * chose as a customer, or null. `choseLanguage(code)`: called after the user chose another one.
  */
-export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token, choseLanguage } = here;
+export const { arrive, account, person, staffMember, fullName, register, choose, signIn, token, choseLanguage } = here;
+
+/** Returns a user's group. A guest, {token}, has none. */
+export const groupOf = (name) => (name?.token ? null : here.groupOf(name));
 
 export const isStaff = (name) => groupOf(name) !== null;
 
@@ -22,8 +25,11 @@ export const isStaff = (name) => groupOf(name) !== null;
 export async function orderLanguage() {
   if (isStaff(person())) return "en";
   const chosen = await here.chosenLanguage().catch(() => null); // the view itself shows that the shop does not answer
-  return chosen in settings.languages ? chosen : settings.language;
+  return languageOf(chosen);
 }
+
+/** Returns the code of a language if the shop has it, or that of the shop's own language. */
+export const languageOf = (code) => (code in settings.languages ? code : settings.language);
 
 /** Returns a note that the user acts as staff, and if a customer is chosen above, that the user does not act as them. */
 export function staffNote(me) {

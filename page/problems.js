@@ -1,7 +1,7 @@
 // Explains the errors of the API to a user, with the steps to take.
 
 import { Problem, Unanswered } from "./api.js";
-import { moment, number, stateName } from "./format.js";
+import { capital, moment, number, stateName } from "./format.js";
 import { labels, textOf } from "./labels.js";
 
 const REJECTIONS = {
@@ -36,6 +36,7 @@ export function explain(error, nameOf = (id) => id) {
     console.error(error);
     return textOf("problem.page", { message: error.message });
   }
+  if (error.slug === "guest-link-invalid") return `${capital(error.message)}.`;
   if (error.status === 401) return labels.unknown;
   if (error.status === 429) return textOf("problem.too_many");
   if (error.status >= 502) return textOf("problem.unavailable");

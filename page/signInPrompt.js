@@ -7,7 +7,7 @@ export function show(place) {
   const heading = el("h1", null, person() ? "Access denied" : "Sign in required");
   const card = person()
     ? empty("This view is only for staff", "Sign out, then sign in with a staff account.")
-    : empty("This view requires an account", "Sign in to open it.", button("Sign in", signIn, { kind: "primary" }));
+    : empty("This view requires an account", "Sign in to open it.", signIn && button("Sign in", signIn, { kind: "primary" }));
   place.append(heading, el("section", { class: "card" }, card));
   return heading;
 }

@@ -22,7 +22,7 @@ export function show(place, { id, query, signal }) {
     el("nav", { class: "tabs", "aria-label": "Ways to read" }, tab("Questions", `#/table/${FIRST}`, !byKey), tab("Any key", "#/table?pk=", byKey)),
     asking, answered);
   fill(asking, "access patterns", async () => {
-    const known = await get(`/local/patterns?${new URLSearchParams({ user: person() })}`, { signal });
+    const known = await get(`/local/patterns?${new URLSearchParams({ user: person() ?? "alice" })}`, { signal });
     const view = { known, query, answered, signal };
     return byKey ? keyForm(view) : questions(id, view);
   });

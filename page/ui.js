@@ -28,8 +28,9 @@ export function el(tag, attributes, ...children) {
 export const chip = (text, tone) => el("span", { class: `chip ${tone}` }, text);
 export const stateChip = (state) => chip(stateName(state), stateTone(state));
 export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: at }, shown(at));
-export const orderLink = (id, text = shortId(id)) =>
-  el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === shortId(id) && "id short", title: id }, text);
+/** Returns a link to an order. A guest, {token}, opens it with the token. */
+export const orderLink = (id, text = shortId(id), me = null) =>
+  el("a", { href: me?.token ? `#/guest/${encodeURIComponent(id)}?token=${me.token}` : `#/orders/${encodeURIComponent(id)}`, class: text === shortId(id) && "id short", title: id }, text);
 
 /** Returns a list of names and values. Leaves out a pair without a value. */
 export function facts(...pairs) {

@@ -1,4 +1,5 @@
-"""The HTTP API with one Lambda behind it. Every route needs an access token, except the routes in PUBLIC_ROUTES."""
+"""The HTTP API with one Lambda behind it. The authorizer checks the access token of
+each request, except on ROUTES_WITHOUT_AUTHORIZER."""
 
 import json
 
@@ -9,7 +10,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.public_routes import PAYMENT_STARTER_ROUTES, PUBLIC_ROUTES, WEBHOOK_ROUTE
+from functions.model.public_routes import PAYMENT_STARTER_ROUTES, ROUTES_WITHOUT_AUTHORIZER, WEBHOOK_ROUTE
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge
@@ -71,13 +72,14 @@ class ShopApi(Construct):
             "PaymentStarter", payment_starter, scope_permission_to_route=False
         )
         for route in PAYMENT_STARTER_ROUTES:
+            if route not in ROUTES_WITHOUT_AUTHORIZER:
+                method, path = route.split()
+                only = [apigateway.HttpMethod(method)]
+                api.add_routes(path=path, methods=only, integration=starting, authorizer=authorizer)
+        for route, reason in ROUTES_WITHOUT_AUTHORIZER.items():
             method, path = route.split()
-            api.add_routes(
-                path=path, methods=[apigateway.HttpMethod(method)], integration=starting, authorizer=authorizer
-            )
-        for route, reason in PUBLIC_ROUTES.items():
-            method, path = route.split()
-            [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=calling)
+            called = starting if route in PAYMENT_STARTER_ROUTES else calling
+            [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=called)
             acknowledge(public, {"AwsSolutions-APIG4": reason})
             if route == WEBHOOK_ROUTE:
                 webhook = public

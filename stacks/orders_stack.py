@@ -102,6 +102,7 @@ class OrdersStack(Stack):
         }
         self.monitored: dict[AlarmTarget, dict[str, str]] = defaultdict(dict)
         self.runbook_resources = RunbookResources()
+        self.page_url = ""
         functions = [
             *self.create_api(),
             *self.create_stream_readers(),
@@ -199,6 +200,7 @@ class OrdersStack(Stack):
             if self.stage.has_page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
+                self.page_url = page.url
                 for function in (api, starter):
                     function.add_environment(page_url=page.url)
         else:
@@ -338,6 +340,7 @@ class OrdersStack(Stack):
             order_mails_per_minute=self.stage.mails_per_invocation("order_notification"),
             pepper_secret=self.secrets.pepper_arn,
             public_url=self.public_url,
+            page_url=self.page_url,
         )
         runs = retention.MAIL_SENDER_TIMEOUT_SECONDS
         worker = self.create_function(
@@ -394,6 +397,7 @@ class OrdersStack(Stack):
         worker = self.create_function("archive_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
         worker.grant("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        worker.grant("dynamodb:DeleteItem", "dynamodb:ConditionCheckItem", on=self.table.arn)  # the erasure of a guest
         worker.grant(
             "s3:PutObject",
             "s3:GetObject",

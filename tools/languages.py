@@ -56,6 +56,7 @@ FOLDERS = (
             "mail.{}.opening": MAILS,
             "cause.{}": CAUSES - {"OTHER"},
             "method.{}": METHODS,
+            "status.{}": _values(orders.OrderStatus),
         },
     ),
     Folder(

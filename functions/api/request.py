@@ -17,16 +17,19 @@ from functions.api.http import caching, guard, problems
 from functions.api.http.context import (
     PUBLIC_ROUTES,
     authenticate_caller,
+    authenticate_link,
     check_origin_secret,
     limit_writes,
     order_id_field,
 )
+from functions.api.http.router import Route
 from functions.dynamodb.errors import TableBusy
 from functions.model import metrics
-from functions.model.public_routes import CACHED_ROUTES
+from functions.model.public_routes import CACHED_ROUTES, GUEST_ROUTES
 from functions.runtime import clients, observability
 from functions.runtime.environment import ApiEnvironment, load_environment
 from functions.runtime.log import log
+from functions.shop.shop import Caller
 
 DEFAULT_HEADERS = {"Cache-Control": caching.PRIVATE, "X-Content-Type-Options": "nosniff"}
 
@@ -57,7 +60,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     check_origin_secret(event)
     route, ids = app.find_route(request.http_method, request.path)
     line["route"] = route.key
-    caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
+    caller = _authenticate(route, event)
     if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
         line["staff_id"] = caller.id
     line |= order_id_field(ids.get("order_id"))
@@ -74,6 +77,12 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
         seconds = load_environment(ApiEnvironment).public_cache_seconds
         response["headers"]["Cache-Control"] = caching.allow_shared_caches(seconds)
     return response
+
+
+def _authenticate(route: Route, event: dict[str, Any]) -> Caller | None:
+    if route.key in PUBLIC_ROUTES:
+        return None
+    return authenticate_link(event) if route.key in GUEST_ROUTES else authenticate_caller(event)
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:

@@ -29,6 +29,7 @@ from functions.runtime.environment import ArchiveEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, parse_event, queue_handler
 from functions.shop.archive import replace_order_with_stub, start_archiving
+from functions.shop.erasure import erase_guest
 from functions.shop.shop import ShopContext
 
 ARCHIVE_FORMAT_VERSION = 1
@@ -77,7 +78,8 @@ def archive_order(shop: ShopContext, bucket: str, order_id: str, expired_at: Ins
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
-    the table, except invoices, and replaces the order with a stub (a small item that points to the object).
+    the table, except invoices, and replaces the order with a stub (a small item that points to the object). If the
+    customer is a guest, the erasure of the guest starts.
 
     `expired_at`: when the order's ExpiryMarker item (its ttl starts the archiving) expired. Returns None in these
     cases:
@@ -97,6 +99,7 @@ def archive_order(shop: ShopContext, bucket: str, order_id: str, expired_at: Ins
     )
     if lacking := _count_missing_images(body, order_snapshot.images):
         raise Mismatch(f"{key} lacks {lacking} items that the table has")
+    erase_guest(shop, order_snapshot.order.customer_id)  # before the stub: a repeated call finds the stub, and ends
     try:
         replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
     except WriteConflict:  # another delivery of the same event archived the order first

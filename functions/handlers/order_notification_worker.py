@@ -19,6 +19,7 @@ from typing import Any
 from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
+from functions.model.entities import Customer
 from functions.model.events import InvoiceData, ReceivedEvent, RefundData
 from functions.model.languages import choose_language
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
@@ -27,6 +28,7 @@ from functions.runtime import observability, secrets
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.mail_deferral import defer_message, get_deferral, remove_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler
+from functions.shop.guest_links import create_token, link_to_order
 from functions.shop.invoices import create_mail_link
 from functions.shop.order_notifications import (
     MailRefused,
@@ -80,8 +82,8 @@ def send_notification(
     """
     customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
     kind = MAIL_KIND_BY_EVENT[event.name]
-    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id, kind)
-    if not recipient:
+    recipient = get_mail_context(shop, event.data.order_id, kind) if customer_id else None
+    if recipient is None:
         observability.log_effect("notification_skipped", shop, event, effect=None)
         return
     pace.acquire()
@@ -110,6 +112,7 @@ def send_notification(
         get_refund(shop, refund.order_id, refund.refund_id) if refund else None,
         credit_note,
         _get_link(shop, environment, credit_note.invoice_id, language.code) if credit_note else "",
+        _get_guest_link(shop, environment, recipient.customer) if recipient.customer.link else "",
     )
     sender = Sender(environment.sender, environment.configuration_set)
     try:
@@ -127,5 +130,13 @@ def send_notification(
 
 
 def _get_link(shop: ShopContext, environment: OrderNotificationsEnvironment, invoice_id: str, language: str) -> str:
-    with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
-    return create_mail_link(with_pepper, invoice_id, language).to_url(environment.public_url)
+    return create_mail_link(_with_pepper(shop, environment), invoice_id, language).to_url(environment.public_url)
+
+
+def _get_guest_link(shop: ShopContext, environment: OrderNotificationsEnvironment, guest: Customer) -> str:
+    token = create_token(_with_pepper(shop, environment), guest)
+    return link_to_order(guest, token, environment.page_url, environment.public_url)
+
+
+def _with_pepper(shop: ShopContext, environment: OrderNotificationsEnvironment) -> ShopContext:
+    return replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())

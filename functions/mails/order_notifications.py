@@ -36,12 +36,14 @@ def render_notification(
     explained: Refund | None = None,
     credit_note: InvoiceData | None = None,
     link: str = "",
+    guest_link: str = "",
 ) -> Mail:
     """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
     `refund`: the data of the event if it is about a refund. A refund has the currency of the refunded payment, which
     may differ from the currency of the order. `explained`: the refund's item, which has the cause and note of staff.
     `credit_note`, `link`: the data of the event if it is about a credit note, and the link that opens it.
+    `guest_link`: the link that opens the order, if the customer is a guest.
     """
     text = language.text
     number = order_number(order.order_id).upper()
@@ -59,6 +61,7 @@ def render_notification(
         else opening,
         "explanation": _explain(explained, language) if explained else [],
         "link": link,
+        "guest_link": guest_link,
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,

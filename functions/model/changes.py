@@ -107,6 +107,14 @@ def _transition_change_types(row: Row[Any], transitions: tuple[states.Transition
     return [ChangeType(move.change_name, row, "MODIFY", transition=move) for move in transitions]
 
 
+def _is_registered(_: Customer | None, after: Customer) -> bool:
+    return after.order_id is None
+
+
+def _has_new_link(before: Customer | None, after: Customer) -> bool:
+    return before is not None and before.link != after.link
+
+
 def _is_renamed(before: Customer | None, after: Customer) -> bool:
     return before is None or before.name != after.name
 
@@ -135,7 +143,8 @@ Stream records contain numbers as text, so a negative number is a text that star
 """
 
 CHANGE_TYPES = (
-    ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT", condition=_is_registered),
+    ChangeType("GuestLinkRenewed", t.CUSTOMER, "MODIFY", condition=_has_new_link),
     ChangeType("CustomerRenamed", t.CUSTOMER, "MODIFY", condition=_is_renamed),
     ChangeType("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", previous_row=t.CUSTOMER, new_status="ERASING"),
     ChangeType("OrderRestored", t.ORDER, "MODIFY", previous_row=t.ARCHIVED_ORDER),
@@ -311,11 +320,20 @@ def make_change_id(row: Row[Any], image: Image, version: int, on: StreamEventNam
 
 
 def past_change(order: Order, event: OrderEvent) -> Change:
-    """Return a past change of an order, with the id that the change had when it happened.
+    """Return a past change of an order, with the id and the customer that the change had when it happened.
 
     `event`: the change, from the order's timeline.
     """
-    past = replace(order, status=event.status, version=event.version, updated_at=event.at, restored_at=None)
+    is_of_guest = order.guest_id and event.version < (order.joined_version or 0)
+    customer_id = order.guest_id if order.guest_id and is_of_guest else order.customer_id
+    past = replace(
+        order,
+        customer_id=customer_id,
+        status=event.status,
+        version=event.version,
+        updated_at=event.at,
+        restored_at=None,
+    )
     change = parse_change(make_stream_record(t.ORDER.encode(past)))
     assert change is not None, "a record without an old image must be a change"
     return replace(change, name=event.event)

@@ -36,7 +36,8 @@ class Snapshot(Generic[S, C]):
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
     returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
     change. It is then written for each version of the primary item, even if nothing else changes. So if it has the
-    version of its primary item, all other copies are complete, too. `derive` must then return one snapshot.
+    version of its primary item, all other copies are complete, too. If `derive` returns several snapshots, the first
+    one is the last that is written.
     """
 
     source_row: Row[S]
@@ -88,16 +89,27 @@ def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
         id: e.PurchasedLine(name=line.name, quantity=line.quantity_to_ship, price=line.price, returned=line.returned)
         for id, line in order.lines.items()
     }
-    yield copy_fields(
+    summary = copy_fields(
         order,
         e.OrderSummary,
         items=sum(line.quantity for line in order.lines.values()),
         lines=lines if order.status in e.SOLD_STATUSES else None,
     )
+    yield from (summary, *_summary_of_guest(order, summary))
+
+
+def _summary_of_guest(order: e.Order | e.ArchivedOrder, summary: e.OrderSummary) -> Iterator[e.OrderSummary]:
+    """Yield the summary in the partition of the guest who placed an order, if the order has moved to an account.
+
+    It is not deleted, because a late stream record of the order could write it again.
+    """
+    if order.guest_id:
+        yield replace(summary, customer_id=order.guest_id)
 
 
 def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
-    yield copy_fields(order, e.OrderSummary, archived=True)
+    summary = copy_fields(order, e.OrderSummary, archived=True)
+    yield from (summary, *_summary_of_guest(order, summary))
 
 
 def number_of_order(order: e.Order | e.ArchivedOrder) -> Iterator[e.OrderNumber]:
@@ -231,7 +243,8 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     put = tuple(
         pair
         for place, pair in after.items()
-        if pair is not last and (place not in before or copies_differ(before[place][1], pair[1]))
+        if pair is not last
+        and (place not in before or is_last(change.row, pair[0]) or copies_differ(before[place][1], pair[1]))
     )
     # A stored copy is deleted only if the delete request has a higher version than the copy. A removed source item has
     # no new version, so use its last version plus 1.

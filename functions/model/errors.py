@@ -31,6 +31,7 @@ ShopError
 │   ├── TooManyUnpaidOrders(most)         the customer has the maximum number of unpaid orders
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
 │   └── WrongState(what, state, command)  the state table forbids the command in this state
+├── GuestLinkInvalid(why)                 the link to the order of a guest is wrong, expired or revoked
 ├── IdempotencyKeyReused                  the idempotency key was used with a different request
 └── TooManyWrites(...)                    the customer sent more writes than allowed; send this request again later
 """
@@ -249,6 +250,13 @@ class WrongState(CommandRejected):
     def __init__(self, what: str, state: str, command: str) -> None:
         super().__init__(f"cannot {command}: the {what} is {state}")
         self.what, self.state, self.command = what, state, command
+
+
+class GuestLinkInvalid(ShopError):
+    """The token of a link to the order of a guest is not accepted."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the link to the order {why}")
 
 
 class IdempotencyKeyReused(ShopError):

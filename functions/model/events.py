@@ -28,6 +28,12 @@ class CustomerData:
 
 
 @entity
+class GuestData:
+    customer_id: str
+    order_id: str
+
+
+@entity
 class OrderData:
     order_id: str
     customer_id: str
@@ -191,10 +197,12 @@ EVENTS = (
     EventContract("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer registered"),
     EventContract("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer's profile changed; the name may be new"),
     EventContract("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer requested the erasure of their data"),
+    EventContract("GuestLinkRenewed",     t.CUSTOMER,        GuestData,    "the earlier links to the order of a guest were revoked; a new one is due"),
     EventContract("OrderPlaced",          t.ORDER,           OrderData,    "an order was placed; stock is reserved, payment is due"),
     EventContract("OrderPartlyPaid",      t.ORDER,           OrderData,    "a payment covered a part of the total; the rest is due"),
     EventContract("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took back a part payment, or staff reversed it; that amount is due again"),
     EventContract("OrderPaid",            t.ORDER,           OrderData,    "an order was paid in full"),
+    EventContract("OrderJoined",          t.ORDER,           OrderData,    "the order of a guest moved to the account of a registered customer"),
     EventContract("OrderAddressChanged",     t.ORDER,           OrderData,    "the delivery address of an order changed"),
     EventContract("OrderCancelled",       t.ORDER,           OrderData,    "an order was cancelled; stock is free, payments are refunded"),
     EventContract("OrderLapsed",          t.ORDER,           OrderData,    "an order was not paid in time; its stock is free again"),

@@ -11,6 +11,7 @@ ORDER_MAIL_KINDS: Mapping[str, tuple[str, ...]] = {
         "OrderCancelRequested",
         "OrderCancelRefused",
         "OrderCutShort",
+        "GuestLinkRenewed",
     ),
     "shipments": ("OrderPartlyShipped", "OrderShipped", "OrderDelivered"),
     "refunds": ("OrderPartlyReturned", "OrderReturned", "RefundSucceeded", "CreditNoteIssued"),

@@ -17,7 +17,8 @@ CustomerOrErased = e.Customer | e.ErasedCustomer
 # fmt: off
 CUSTOMER_BY_ID   = Get[e.Customer](      id="A1",   description="customer by id",                                             rows=(t.CUSTOMER,))
 CUSTOMER_BY_EMAIL   = Get[e.EmailClaim](    id="A2",   description="customer id by e-mail address (A1 then reads the customer)", rows=(t.EMAIL_CLAIM,))
-CUSTOMERS        = Query[e.Customer](    id="A2b",  description="all customers by registration, newest first",               rows=(t.CUSTOMER,), index="gsi3")
+CUSTOMERS        = Query[e.Customer](    id="A2b",  description="all registered customers, newest first",               rows=(t.CUSTOMER,), index="gsi3")
+GUESTS_BY_EMAIL  = Query[e.Customer](    id="A2c",  description="guests with an e-mail address, newest first",               rows=(t.CUSTOMER,), index="gsi3")
 CUSTOMER_OVERVIEW   = Query[Any](           id="A3",   description="customer page: profile, settings and newest orders",         rows=(t.SETTINGS, t.CUSTOMER, t.ERASED_CUSTOMER, t.ORDER_SUMMARY))
 CUSTOMER_SETTINGS   = Query[e.Settings](    id="A4",   description="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
 CUSTOMER_SETTINGS_BY_NAME  = Get[e.Settings](      id="A4b",  description="one group of settings of a customer",                        rows=(t.SETTINGS,))

@@ -24,7 +24,7 @@ from functions.model.errors import WrongState
 from functions.model.timelines import append_entry
 
 OrderCommand = Literal[
-    "pay_part", "pay", "unpay_part", "change_address", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
+    "pay_part", "pay", "unpay_part", "join", "change_address", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
     "refuse_cancel", "dispatch_part", "dispatch", "request_cut", "cut_short", "cut_short_arrived", "refuse_cut",
     "deliver_part", "deliver", "return_part", "return", "over_refund", "refund", "credit", "erase", "archive",
 ]  # fmt: skip
@@ -99,6 +99,7 @@ ORDER_TRANSITIONS = (
     Transition("unpay_part",     ("PENDING",),                                       UNCHANGED,                "OrderUnpaid",          changed_field="paid", decreasing=True),
     Transition("pay_part",       ("PENDING",),                                       UNCHANGED,                "OrderPartlyPaid",      changed_field="paid"),
     Transition("pay",            ("PENDING",),                                       "PAID",               "OrderPaid"),
+    Transition("join",           ("PENDING", *REFUNDABLE_STATUSES),                  UNCHANGED,                "OrderJoined",          changed_field="customer_id"),
     Transition("change_address",      ("PENDING", "PAID"),                                UNCHANGED,                "OrderAddressChanged",     changed_field="address"),
     Transition("cancel",         ("PENDING", "PAID"),                                "CANCELLED",          "OrderCancelled"),
     Transition("lapse",          ("PENDING",),                                       "LAPSED",             "OrderLapsed"),

@@ -19,7 +19,7 @@ CUSTOMER = Row(
     e.Customer,
     "CUSTOMER#{customer_id} / PROFILE",
     gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}",
-    gsi3="CUSTOMERS / {created_at}#{customer_id}",
+    gsi3="CUSTOMERS#{listed_as} / {created_at}#{customer_id}",
     owner="customer_id",
     personal=("name", "email", "email_hash"),
     purpose="to know who orders, and where to send mails",

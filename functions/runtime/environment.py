@@ -123,7 +123,8 @@ class OrderNotificationsEnvironment:
     `language`: as in ApiEnvironment.
     `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
     `configuration_set`: the name of the SES configuration set with which mails are sent.
-    `pepper_secret`, `public_url`: for the links to credit notes, as in ApiEnvironment.
+    `pepper_secret`, `public_url`: for the links to credit notes and to the orders of guests, as in ApiEnvironment.
+    `page_url`: the address of the shop's web page, which shows the orders of guests, or "" if no page is deployed.
     """
 
     table_name: str
@@ -135,6 +136,7 @@ class OrderNotificationsEnvironment:
     configuration_set: str
     pepper_secret: str
     public_url: str
+    page_url: str = ""
 
 
 @entity

@@ -19,7 +19,7 @@ from functions.model.patterns import ACCOUNT_BY_ID, ACCOUNTS_OF_CUSTOMER, CUSTOM
 from functions.model.table import ACCOUNT, CUSTOMER, ENTRY
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import Caller, ShopContext, require_registered
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """The characters of a gift card code: https://www.crockford.com/base32.html
@@ -164,6 +164,7 @@ def _check_customer_exists(shop: ShopContext, customer_id: str | None) -> list[W
     customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
     if customer is None:
         raise NotFound("customer")
+    require_registered(customer, "give credit")
     return [check_unchanged(CUSTOMER, customer)]
 
 

@@ -264,5 +264,6 @@ def replace_order_with_stub(
         sha256=sha256,
         version=order.version + 1,
         archived_at=shop.now_instant(),
+        guest_id=closed.guest_id,
     )
     shop.table.write(replace_with(ORDER, order, ARCHIVED_ORDER, stub))

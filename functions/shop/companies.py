@@ -13,7 +13,7 @@ from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMB
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
 
 def create_company(shop: ShopContext, caller: Caller, company_id: str, name: str) -> Company:
@@ -67,7 +67,7 @@ def add_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: 
     """Make a customer a member of an existing company. Only staff may call it. Safe to repeat.
 
     Raises NotFound if the customer or the company does not exist, InAnotherCompany if the customer is a member of
-    another company, and NotAllowed.
+    another company, WrongState if the customer is a guest, and NotAllowed.
     """
     caller.require_group("staff")
 
@@ -75,6 +75,7 @@ def add_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: 
         before = get_customer(shop, caller, customer_id)
         if before.company_id == company_id:
             return before
+        require_registered(before, "add a member")
         if before.company_id is not None:
             _get_company(shop, company_id)
             raise InAnotherCompany(before.company_id)

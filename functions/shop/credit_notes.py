@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.writes import Write, put_if_absent
-from functions.model.entities import Invoice, Order, TaxLine
+from functions.dynamodb.writes import Write, check_unchanged, put_if_absent
+from functions.model.entities import GUEST_ID_PREFIX, Invoice, Order, TaxLine
 from functions.model.errors import TooMuch
 from functions.model.patterns import ORDER_ITEM_COLLECTION, UNDOCUMENTED_ORDERS
 from functions.model.pricing import SHIPPING, pieces_to_credit, price_rows, split_by_weight
@@ -54,7 +54,9 @@ def _issue(shop: ShopContext, order_id: str) -> str | None:
     note = build_credit_note(shop, number, order, invoice, earlier)
     if note is None:
         return None
-    shop.table.write(taken, put_if_absent(INVOICE, note))
+    # The order of a guest may move to an account at the same time, with its invoice: then read them again.
+    is_guest = order.customer_id.startswith(GUEST_ID_PREFIX)
+    shop.table.write(taken, put_if_absent(INVOICE, note), *([check_unchanged(INVOICE, invoice)] if is_guest else []))
     return number
 
 

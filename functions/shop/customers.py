@@ -15,7 +15,15 @@ from functions.dynamodb.writes import (
     put_if_absent,
     update,
 )
-from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
+from functions.model.entities import (
+    REGISTERED,
+    Customer,
+    EmailClaim,
+    ErasedCustomer,
+    OrderSummary,
+    Settings,
+    SettingsName,
+)
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
 from functions.model.mail_kinds import MAIL_KINDS
 from functions.model.patterns import (
@@ -25,6 +33,7 @@ from functions.model.patterns import (
     CUSTOMER_SETTINGS,
     CUSTOMER_SETTINGS_BY_NAME,
     CUSTOMERS,
+    GUESTS_BY_EMAIL,
     ORDERS_OF_CUSTOMER,
 )
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
@@ -165,10 +174,11 @@ def get_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Custome
 def list_customers(shop: ShopContext, request: ListRequest) -> ListPage[Customer]:
     """Return the customers who registered in the time range, newest first (access pattern A2b).
 
-    Erased customers are not listed. Only staff may call it. The index is eventually consistent. Raises NotAllowed.
+    Guests and erased customers are not listed. Only staff may call it. The index is eventually consistent. Raises
+    NotAllowed.
     """
     request.caller.require_group("staff")
-    return read_page(shop, request, CUSTOMERS)
+    return read_page(shop, request, CUSTOMERS, listed_as=REGISTERED)
 
 
 def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Customer:
@@ -190,6 +200,15 @@ def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Cust
         return found
 
     return retry_on_conflict(shop, attempt)
+
+
+def list_guests_by_email(shop: ShopContext, request: ListRequest, email: str) -> ListPage[Customer]:
+    """Return the guests with this e-mail address, newest first (access pattern A2c). Only staff may call it.
+
+    The index is eventually consistent. Raises NotAllowed.
+    """
+    request.caller.require_group("staff")
+    return read_page(shop, request, GUESTS_BY_EMAIL, listed_as=hash_email(shop, email))
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,8 @@ def _read(shop: ShopContext, customer_id: str, at: Position, limit: int, read_ar
 def _items_of_profile(shop: ShopContext, customer: Customer) -> Sequence[Any]:
     """Return the items whose keys the profile contains, such as the claim of the e-mail address."""
     keys = [row.key_of(cast(Any, customer)) for row in rows_by_profile()]
-    return shop.table.batch_get(keys, consistent=True)
+    found = shop.table.batch_get(keys, consistent=True)
+    return [item for item in found if item.customer_id == customer.customer_id]  # not the claim of a guest's namesake
 
 
 def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:

@@ -25,10 +25,11 @@ from typing import Any, get_args
 from functions.dynamodb.keys import Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, delete, replace_with, update
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
+from functions.model.entities import GUEST_ID_PREFIX, ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
 from functions.model.errors import NotFound
 from functions.model.patterns import (
     ACCOUNTS_OF_CUSTOMER,
+    CUSTOMER_BY_ID,
     CUSTOMER_OR_ERASED_BY_ID,
     CUSTOMER_SETTINGS_BY_NAME,
     ORDER_BY_ID,
@@ -76,16 +77,29 @@ def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Erase
             updated_at=now,
             version=found.version + 1,
         )
+        # A guest may have the e-mail address of a registered customer, who keeps the EmailClaim item.
         claims = ((row, _get_item(shop, row, found)) for row in erased_rows("profile"))
         shop.table.write(
             replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
-            *(delete(row, one) for row, one in claims if one is not None),
+            *(delete(row, one) for row, one in claims if one is not None and one.customer_id == customer_id),
             *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
             *leave_company(shop, found),
         )
         return erased
 
     return retry_on_conflict(shop, attempt)
+
+
+def erase_guest(shop: ShopContext, customer_id: str) -> None:
+    """Start the erasure of a customer who is a guest, because the guest's order is archived. Safe to repeat.
+
+    For a registered customer, nothing is read or written.
+    """
+    if not customer_id.startswith(GUEST_ID_PREFIX):
+        return
+    guest = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
+    if guest is not None and guest.order_id is not None:
+        erase_customer(shop, Caller(customer_id), customer_id)
 
 
 def _delete_settings(shop: ShopContext, customer_id: str, name: SettingsName) -> Write[Settings]:

@@ -16,7 +16,7 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, subtract_clock_difference
 from functions.dynamodb.table import QueryPage, Table
 from functions.dynamodb.writes import WriteConflict, put_if_absent, put_if_held_by
-from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner, Refund
+from functions.model.entities import GUEST_ID_PREFIX, ArchivedOrder, Customer, Notification, Order, OrderOwner, Refund
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, REFUND_BY_ID
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.retries import ClaimHeld
@@ -24,7 +24,7 @@ from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import ShopContext
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
@@ -99,21 +99,31 @@ def holding_claim(shop: ShopContext, notification: Notification) -> Iterator[Non
         raise ClaimHeld(notification.claimed_until) from error
 
 
-def get_mail_context(shop: ShopContext, customer_id: str, order_id: str, kind: str) -> MailContext | None:
-    """Read the customer and the order for a mail: one Query for the customer and their settings, one GetItem.
+def get_mail_context(shop: ShopContext, order_id: str, kind: str) -> MailContext | None:
+    """Read the order and its customer for a mail: one GetItem, and one Query for the customer and their settings.
+
+    It is the customer to whom the order belongs now. The order of a guest may have moved to an account after its event.
 
     Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
     more, the order is archived, or the customer's settings forbid mails of this `kind` (model/mail_kinds.py).
 
     The reads are strongly consistent. So a mail never shows an order as it was before its event.
     """
-    customer_key = CUSTOMER.key(customer_id=customer_id)
-    settings_key = SETTINGS.key(customer_id=customer_id, name="notifications")
-    customer, settings = shop.table.get_neighbours(customer_key, settings_key)
-    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-    if isinstance(customer, Customer) and isinstance(order, Order) and wants_mails((settings,), kind):
-        return MailContext(customer, order)
-    return None
+
+    def attempt() -> MailContext | None:
+        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+        if not isinstance(order, Order):
+            return None
+        customer_key = CUSTOMER.key(customer_id=order.customer_id)
+        settings_key = SETTINGS.key(customer_id=order.customer_id, name="notifications")
+        customer, settings = shop.table.get_neighbours(customer_key, settings_key)
+        if customer is None and order.customer_id.startswith(GUEST_ID_PREFIX):
+            raise WriteConflict(CUSTOMER.type)  # the order moved to an account between the two reads: read it again
+        return (
+            MailContext(customer, order) if isinstance(customer, Customer) and wants_mails((settings,), kind) else None
+        )
+
+    return retry_on_conflict(shop, attempt)
 
 
 def get_refund(shop: ShopContext, order_id: str, refund_id: str) -> Refund | None:
@@ -142,7 +152,7 @@ def claim_order_notification(
     """
     return claim_notification(
         shop,
-        order.customer_id,
+        _placer_of(order),
         event,
         effect_id,
         at,
@@ -151,6 +161,14 @@ def claim_order_notification(
         order_id=order.order_id,
         deferral=deferral,
     )
+
+
+def _placer_of(order: OrderOwner | Order | ArchivedOrder) -> str:
+    """Return the customer in whose partition the mails about an order are recorded: the one who placed the order.
+
+    The order of a guest may move to an account. Then the mails stay where they are, so that none is sent twice.
+    """
+    return order.guest_id or order.customer_id
 
 
 def claim_notification(
@@ -278,7 +296,7 @@ def query_notifications_of_order(
     while True:
         page = table.query(
             NOTIFICATIONS_OF_ORDER,
-            customer_id=order.customer_id,
+            customer_id=_placer_of(order),
             order_id=order.order_id,
             since=subtract_clock_difference(order.placed_at),
             limit=limit,

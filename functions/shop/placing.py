@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import put_if_absent
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model import pricing
 from functions.model.entities import (
     SALE_SHARDS,
@@ -31,7 +31,7 @@ from functions.model.errors import (
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
-from functions.model.patterns import ORDERS_OF_CUSTOMER
+from functions.model.patterns import GUESTS_BY_EMAIL, ORDERS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, SHIPPING_TABLE, TAX_TABLE
 from functions.shop import discounts, shipping_methods, stock, taxes
 from functions.shop.idempotency import fingerprint
@@ -104,6 +104,7 @@ def place_order(
     tax_id: str | None = None,
     billing_address: Address | None = None,
     shipping_method: str | None = None,
+    guest: Customer | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
@@ -111,9 +112,10 @@ def place_order(
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
     showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
     `address`; the taxes are those of `address`. `shipping_method`: the id of a method, or None for the first available
-    one. The order's id is derived from the customer and `key`, and the write requires that no order with this id
-    exists. So a repeated request returns the order of the first request. A rejected order stores nothing, so its
-    idempotency key can be used again.
+    one. `guest`: if the caller has no account, the customer item that the transaction also writes
+    (functions/shop/guests.py). The order's id is derived from the customer and `key`, and the write requires that no
+    order with this id exists. So a repeated request returns the order of the first request. A rejected order stores
+    nothing, so its idempotency key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
@@ -124,20 +126,21 @@ def place_order(
     InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
+    guest_writes = [put_if_absent(CUSTOMER, guest)] if guest else []
 
     def place() -> PlacedOrder:
         priced = _price_order(
-            shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id, shipping_method
+            shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id, shipping_method, guest
         )
         if isinstance(priced, PlacedOrder):
             return priced
         if expected_total not in (None, priced.order.total):
             raise TotalChanged(priced.order.total)
         if priced.order.total:
-            _check_unpaid_orders(shop, caller.id)
+            _check_unpaid_orders(shop, caller.id, guest)
         billed = replace(priced.order, billing_address=None if billing_address == address else billing_address)
         try:
-            return PlacedOrder(_write_order(shop, replace(priced, order=billed)), replayed=False)
+            return PlacedOrder(_write_order(shop, replace(priced, order=billed), guest_writes), replayed=False)
         except AlreadyPlaced as rejection:
             return _replay(rejection.order, fingerprint(body))
 
@@ -193,6 +196,7 @@ def _price_order(
     discount_code: str | None,
     tax_id: str | None,
     shipping_method: str | None,
+    guest: Customer | None = None,
 ) -> PricedOrder | PlacedOrder:
     """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
 
@@ -207,7 +211,7 @@ def _price_order(
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, body_fingerprint)
-    customer = next((item for item in found if isinstance(item, Customer)), None)
+    customer = next((item for item in found if isinstance(item, Customer)), guest)
     if customer is None:
         if order_id != QUOTE_ID:
             raise NotRegistered(is_staff=caller.is_staff)
@@ -231,22 +235,28 @@ def _price_order(
     return PricedOrder(order, products, discount, available)
 
 
-def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
+def _check_unpaid_orders(shop: ShopContext, customer_id: str, guest: Customer | None) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
     One query reads the customer's newest order summaries, twice as many as the maximum. The limit is not exact: the
     summary of an order is written a moment later, so concurrent orders do not see each other. An unpaid order that is
     older than these summaries is not counted.
+
+    For a guest, the orders of the newest guests with the same e-mail address are read instead.
     """
     most = shop.unpaid_orders_per_customer
     if not most:
         return
-    newest = shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=2 * most).items
-    if sum(summary.status == "PENDING" for summary in newest) >= most:
+    if guest:
+        guests = shop.table.query(GUESTS_BY_EMAIL, listed_as=guest.listed_as, limit=2 * most).items
+        newest = shop.table.batch_get([ORDER.key(order_id=one.order_id) for one in guests])
+    else:
+        newest = list(shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=2 * most).items)
+    if sum(order.status == "PENDING" for order in newest) >= most:
         raise TooManyUnpaidOrders(most)
 
 
-def _write_order(shop: ShopContext, priced: PricedOrder) -> Order:
+def _write_order(shop: ShopContext, priced: PricedOrder, guest_writes: Sequence[Write[Any]]) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
@@ -261,6 +271,7 @@ def _write_order(shop: ShopContext, priced: PricedOrder) -> Order:
         try:
             shop.table.write(
                 put_if_absent(ORDER, order, condition_error=AlreadyPlaced),
+                *guest_writes,
                 *stock.reserve(order, split if attempt < MAX_PARTS_LEFT else ()),
                 *discounts.redeem(order),
             )

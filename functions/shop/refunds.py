@@ -34,7 +34,7 @@ from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.order_money import OrderOrStub, compute_refundable, count_credit, save_order_money
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
 MAX_PAYMENTS = 5
 """The maximum number of payments of one order.
@@ -392,15 +392,18 @@ def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, curr
     """Return the id of the customer's store credit account in this currency.
 
     Raises NotFound if the customer does not exist, or if the customer of the payment is not known (`customer_id` is
-    None). Raises InvalidInput if the shop does not sell in this currency: nothing could be bought with such credit.
+    None). Raises WrongState if the customer is a guest. Raises InvalidInput if the shop does not sell in this currency:
+    nothing could be bought with such credit.
     """
     if currency not in CURRENCIES:
         raise InvalidInput(
             "to", f"must be original: {currency} is not a currency of this shop, so nobody could spend it"
         )
-    if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
+    customer = None if customer_id is None else shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
+    if customer is None:
         raise NotFound("customer")
-    return store_credit_account_id(shop, customer_id, currency)
+    require_registered(customer, "refund to credit")
+    return store_credit_account_id(shop, customer.customer_id, currency)
 
 
 # reading --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict, delete
-from functions.model.errors import NotAllowed, NotFound
+from functions.model.entities import Customer
+from functions.model.errors import NotAllowed, NotFound, WrongState
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -106,6 +107,12 @@ class Caller:
         """Raise NotAllowed if the caller is in none of these groups."""
         if not self.groups & set(groups):
             raise NotAllowed(f"only {' or '.join(groups)} may do this")
+
+
+def require_registered(customer: Customer, command: str) -> None:
+    """Raise WrongState if the customer is a guest, who has no account. `command`: what needs an account."""
+    if customer.order_id is not None:
+        raise WrongState("customer", "GUEST", command)
 
 
 def delete_if_exists(shop: ShopContext, row: Row[T], pattern: Get[T], **known: str) -> bool:

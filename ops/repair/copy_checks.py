@@ -7,7 +7,7 @@ shows the current state of its primary item. A log entry records one change of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functions.dynamodb.codec import Image
@@ -290,12 +290,13 @@ def find_activity_discrepancies(shop: ShopContext, image: Image, sources: Images
     except InvalidKeyValue:
         row, item = ORDER, ORDER.key(order_id="none")
     ids = {} if isinstance(item, Mapping) else change_ids(row, item)
-    if key["change_id"] not in ids or item.customer_id != key["customer_id"]:
+    if key["change_id"] not in ids or key["customer_id"] not in (item.customer_id, item.guest_id):
         yield Discrepancy("log foreign", place, image, None, (row, item))
     elif isinstance(item, ArchivedOrder):
         version = ids[key["change_id"]]
         name = image.get("event", {}).get("S", "")
-        change = Change(key["change_id"], name, ORDER, "MODIFY", Instant(key["at"]), version, None, item, {})
+        order = replace(item, customer_id=key["customer_id"])
+        change = Change(key["change_id"], name, ORDER, "MODIFY", Instant(key["at"]), version, None, order, {})
         (entry,) = copies.activity_entries(change)
         if (wanted := ACTIVITY.encode(entry)) != image:
             yield Discrepancy("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))

@@ -12,6 +12,8 @@ from typing import Any
 from proof.oracle.arithmetic import Row, currency_of, price_of_goods, rate_of, rows_of_goods, shipping_price, taxed_row
 from proof.oracle.observations import CardPayment, Image, Observations, ObservedRequest
 
+PLACING_PATHS = ("/orders", "/guest/orders")
+"""The paths to which customers and guests send their orders."""
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
 ALL_SENT = ("SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 """The states in which nothing more of an order is sent. Pieces that have not left the warehouse are cancelled."""
@@ -107,6 +109,18 @@ class OrderRecord:
     def dropped(self) -> Counter[str]:
         """The cancelled pieces of an order whose other pieces were sent, by product."""
         return self.ordered - self.sent if self.status in ALL_SENT else Counter()
+
+    def owners_between(self, since: float, until: float) -> set[str]:
+        """Return the customers to whom the order belonged at some time. The order of a guest may move to an account."""
+        before = [item for at, item in self.versions if at < since][-1:]
+        return {str(item["customer_id"]) for item in before} | {
+            str(item["customer_id"]) for at, item in self.versions if since <= at <= until
+        }
+
+    @property
+    def owners(self) -> set[str]:
+        """All customers to whom the order belonged."""
+        return {str(item["customer_id"]) for _, item in self.versions}
 
     def status_before(self, time: float) -> str:
         """Return the status that the order had just before a write at this time."""
@@ -215,9 +229,15 @@ class Books:
 
     @cached_property
     def erased(self) -> set[str]:
-        """The customers who asked for the erasure of their data, successfully or without an answer."""
+        """The customers who asked for the erasure of their data, successfully or without an answer.
+
+        The data of a guest is also erased when the order is archived.
+        """
         asked = self.asked("DELETE", "/customers/([^/]+)")
-        return {id for (id,), request in asked if request.succeeded or request.is_uncertain}
+        guests = {item["customer_id"] for item in self.of_type("ErasedCustomer")}
+        return {id for (id,), request in asked if request.succeeded or request.is_uncertain} | {
+            id for id in guests if id.startswith("guest-")
+        }
 
     @cached_property
     def orders(self) -> Mapping[str, OrderRecord]:
@@ -287,9 +307,11 @@ class Books:
 
     def _placed_by(self, order: OrderRecord) -> Sequence[ObservedRequest]:
         # Requests with the same key may ask for other goods.
-        own = [one for one in self.seen.requests if one.caller == order.customer]
-        asked = [one for one in own if (one.method, one.path) == ("POST", "/orders")]
-        return [one for one in asked if one.succeeded and one.answer["order_id"] == order.id] or [
+        path = "/guest/orders" if any(owner.startswith("guest-") for owner in order.owners) else "/orders"
+        callers = {"", *order.owners} if path == "/guest/orders" else {order.customer}
+        own = [one for one in self.seen.requests if one.caller in callers]
+        asked = [one for one in own if (one.method, one.path) == ("POST", path)]
+        return [one for one in asked if one.succeeded and placed_order(one)["order_id"] == order.id] or [
             one
             for one in asked
             if one.is_uncertain and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
@@ -306,8 +328,9 @@ class Books:
 
     def credit_notes_of(self, order: OrderRecord) -> list[tuple[float, Item]]:
         """Return the credit notes of an order, oldest first, each with the time when it was first written."""
-        stored = {item["invoice_id"] for item in order.of_type("Invoice")}
-        return [(at, item) for at, item in self._credit_notes[order.id] if item["invoice_id"] in stored]
+        stored = {item["invoice_id"]: item for item in order.of_type("Invoice")}
+        written = [(at, item["invoice_id"]) for at, item in self._credit_notes[order.id]]
+        return [(at, stored[id]) for at, id in written if id in stored]
 
     @cached_property
     def _credit_notes(self) -> Mapping[str, list[tuple[float, Item]]]:
@@ -332,6 +355,12 @@ class Books:
             (item, _request_of_return(item, asked))
             for item in sorted(order.of_type("Return"), key=lambda item: written[item["SK"]])
         ]
+
+
+def placed_order(request: ObservedRequest) -> Mapping[str, Any]:
+    """Return the order in the answer to a request that placed it."""
+    order: Mapping[str, Any] = request.answer.get("order", request.answer)
+    return order
 
 
 def _certainty(request: ObservedRequest) -> int:

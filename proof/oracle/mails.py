@@ -71,7 +71,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
         due, guessed, missing = _due_mails(books, order), 0, []
         for subject in dict.fromkeys(subjects):
             text, times = subject.format(order.id[:8].upper()), due.get(subject, [])
-            certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
+            certain = [] if order.owners & settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
             books.count_premise(f"a mail had to be sent: {subject}", len(certain))
             needed = f"changes of order {order.id} need the mail {text!r}, but {len(events)} were sent"
@@ -136,7 +136,7 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
         if order is None:
             continue
         books.count_premise("the address of a mail was checked")
-        if mail.to not in _addresses(books, order.customer, mail):
+        if mail.to not in set().union(*(_addresses(books, owner, mail) for owner in order.owners)):
             yield f"the mail {mail.subject!r} of {order.customer} went to {mail.to}"
         if (same := last.get(mail.event_id)) and not same.may_be_repeated:
             yield f"the mail {mail.subject!r} was sent twice, without a fault that excuses this"

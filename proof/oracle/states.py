@@ -31,7 +31,7 @@ def orders_end_for_a_reason(books: Books) -> Iterator[str]:
             continue
         at, status = ended
         books.count_premise(f"an order ended without sale: {status}")
-        asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/cancel")]
+        asked = [one for _, one in books.asked("POST", f"(?:/guest)?/orders/{order.id}/cancel")]
         if status == "CANCELLED" and not any(
             one.asked_at <= at and (one.succeeded or one.is_uncertain) for one in asked
         ):

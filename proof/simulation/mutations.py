@@ -390,10 +390,10 @@ def park_refused_mail(shop: Any, message: Any, refused: Any, deferral: Any = Non
     raise Permanent(refused.code)
 
 
-def send_to_first_address(shop: Any, customer_id: str, *order: Any) -> Any:
-    about = _LETTER(shop, customer_id, *order)
+def send_to_first_address(shop: Any, *order: Any) -> Any:
+    about = _LETTER(shop, *order)
     if about:
-        first = _FIRST.setdefault((shop.table.name, customer_id), about.customer.email)
+        first = _FIRST.setdefault((shop.table.name, about.customer.customer_id), about.customer.email)
         about = replace(about, customer=replace(about.customer, email=first))
     return about
 

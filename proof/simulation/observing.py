@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
 from proof.simulation.invariants import landed_late
 from proof.simulation.provider import is_outside, refund_id_in_shop
-from proof.simulation.traffic import CUSTOMERS, personal_words
+from proof.simulation.traffic import CUSTOMERS
 from proof.simulation.wire import MAX_LATE_SECONDS
 
 if TYPE_CHECKING:
@@ -50,7 +50,13 @@ def collect_observations(world: Simulation) -> Observations:
         ignored_orders=world.poison.order_ids,
         events_lost_up_to=world.readers["event_publisher"].lost_up_to,
         republished_events=world.operator.published_ids,
-        personal_words={customer.sub: personal_words(customer.sub) for customer in CUSTOMERS},
+        personal_words={
+            sub: world.traffic.words_of(sub)
+            for sub in (
+                *(customer.sub for customer in CUSTOMERS),
+                *(guest.token.sub for guest in world.traffic.known.guests.values()),
+            )
+        },
     )
 
 

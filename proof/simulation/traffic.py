@@ -109,6 +109,7 @@ FATES = ("paid",) * 9 + ("paid with card and credit",) * 2 + ("cancelled or paid
     "paid in part", "never paid", "cancelled", *("paid by transfer",) * 3, "paid by transfer and card",
     "paid for another order", "paid for another order", "paid for another order",
 )  # fmt: skip
+GUEST_FATES = ("paid", "paid", "paid by transfer", "failed, then paid", "paid as it lapses", "cancelled", "never paid")
 PAYMENT_STATUSES = {
     "paid twice": (("succeeded",), ("succeeded",)),
     "authorised, then paid": (("requires_capture", "succeeded"),),
@@ -151,6 +152,18 @@ class PlannedCommand:
     run: Callable[[], None]
 
 
+@dataclass(frozen=True)
+class GuestFacts:
+    """A guest. `token`: the id of the guest, with the token of the first link. `words`: as `personal_words`.
+
+    `joins`: the id of the customer whose address the guest entered, and who may join the order; "" for nobody.
+    """
+
+    token: Token
+    words: tuple[str, ...]
+    joins: str
+
+
 @dataclass
 class KnownFacts:
     """The facts that the simulated clients know from the API's answers. Invariants compare them with the stored data.
@@ -162,6 +175,8 @@ class KnownFacts:
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    guests: dict[str, GuestFacts] = field(default_factory=dict)
+    """By order id: the guest who placed the order."""
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
@@ -237,6 +252,7 @@ class SimulatedTraffic:
             made += [self._foreign_order(currency) for currency in CURRENCIES if rng.happens(0.15, currency)]
             made += [self._snoop(number) for number in range(rng.randint(1, 2, "snoopers"))]
             made += [self._order_paid_in_five_parts()] * rng.happens(0.1, "many payments")
+            made += [self._guest_order(number) for number in range(rng.randint(0, 2, "guests"))]
         made += [self._miscellaneous(first + number) for number in range(rng.randint(2, 6, "others"))]
         for probability, least, most, kind, plan in (
             (0.4, 1, 4, "addresses", self._change_email),
@@ -311,6 +327,82 @@ class SimulatedTraffic:
 
         told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid, then {afterwards}"
         return PlannedCommand(told, self._at(name), do)
+
+    def _guest_order(self, number: int) -> PlannedCommand:
+        """Plan that somebody orders without an account, and a customer with the same address joins the order later."""
+        name, visitor = f"guest {number}", f"visitor {number}"
+        fate = self.rng.choice(GUEST_FATES, name, "fate")
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        owner = self.rng.choice((None, *CUSTOMERS), name, "whose address")
+        lines = [{"product_id": "tea", "quantity": self.rng.randint(1, 4, name)}]
+        words = personal_words(visitor)
+        body: dict[str, Any] = {"lines": lines, "address": address_of(visitor), "name": words[0]}
+        key = f"{name}-{hashlib.sha256(name.encode()).hexdigest()[:22]}".replace(" ", "-")
+
+        def place() -> dict[str, Any] | None:
+            said = self.clients.call(None, "POST", "/guest/orders", body, key)
+            if said is None or said.status not in (200, 201):
+                self._check_status(said, (409,), f"placing as {name}")
+                return None
+            order: dict[str, Any] = said.body["order"]
+            token = Token(order["customer_id"], bearer=said.body["token"])
+            known = words[::2] if owner else words
+            self.known.guests.setdefault(order["order_id"], GuestFacts(token, known, owner.sub if owner else ""))
+            self.known.by_key[key].add(f"{order['order_id']} of {_format_lines(lines)}")
+            self.known.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
+            return order
+
+        def do() -> None:
+            verified = self.addresses.get(owner.sub) if owner else None
+            body["email"] = verified or f"{personal_words(owner.sub if owner else visitor)[1]}example.com"
+            if self.rng.happens(0.3, name, "double click"):
+                self.clients.start(visitor, place)
+            order = place()
+            if order is None:
+                return
+            guest = self.known.guests[order["order_id"]].token
+            self.clients.start(visitor, partial(self._look_as_guest, name, order["order_id"]))
+            if owner:
+                after = 4 * HOUR * self.rng.random(name, "joins") ** 2
+                self.clients.start(owner.sub, partial(self._join, owner), after)
+            self._continue_order(name, fate, guest, order)
+            self._follow_up(name, afterwards, guest, order)
+
+        told = f"{name}: orders {_format_lines(lines)}; {fate}, then {afterwards}"
+        return PlannedCommand(f"{told}; {owner.sub if owner else 'nobody'} joins", self._at(name), do)
+
+    def _look_as_guest(self, name: str, order_id: str) -> None:
+        """Open the order with its link, and other orders and with wrong tokens. Sometimes staff revoke the link."""
+        guest = self.known.guests[order_id].token
+        for number in range(3):
+            self.clients.tasks.pause(2 * HOUR * self.rng.random(name, "looks", number) ** 2)
+            self._call_as(guest, "GET", f"/orders/{order_id}/whole", (200,))
+            for other in self.rng.shuffled(list(self.known.orders), name, number)[:2]:
+                if other != order_id:
+                    said = self.clients.call(guest, "GET", f"/guest/orders/{other}")
+                    self._check_status(said, (401, 404), "looking at another order as a guest")
+            for wrong in (f"{guest.bearer}A", guest.bearer[:-2], "0"):
+                said = self.clients.call(Token(guest.sub, bearer=wrong), "GET", f"/guest/orders/{order_id}")
+                self._check_status(said, (401,), "looking with a wrong token")
+        if self.rng.happens(0.4, name, "loses the link"):
+            said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/guest-link")
+            self._check_status(said, (202, 404, 409), "revoking a link")
+            if said and said.status == 202:
+                said = self.clients.call(guest, "GET", f"/guest/orders/{order_id}")
+                self._check_status(said, (401,), "looking with a revoked link")
+
+    def _join(self, customer: Token) -> None:
+        said = self.clients.call(customer, "POST", f"/customers/{customer.sub}/guest-orders")
+        self._check_status(said, (200, *((404,) if customer.sub in self.erasure_requested else ())), "joining orders")
+
+    def _call_as(
+        self, customer: Token, method: str, path: str, statuses: tuple[int, ...], body: Any = None
+    ) -> ClientResponse | None:
+        """Send a request as the customer of an order. A guest uses the alias, until the link is revoked."""
+        is_guest = customer.sub.startswith("guest-")
+        said = self.clients.call(customer, method, f"/guest{path}" if is_guest else path, body)
+        self._check_status(said, (*statuses, *((401,) if is_guest else ())), f"{method} {path}")
+        return said
 
     def _order_paid_in_five_parts(self) -> PlannedCommand:
         name = "order in five parts"
@@ -426,12 +518,14 @@ class SimulatedTraffic:
                     self.provider.pay(order_id, total, statuses)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
-        said = self.clients.call(customer, "POST", f"/orders/{order_id}/cancel")
-        self._check_status(said, (200, 409), "cancelling")
+        self._call_as(customer, "POST", f"/orders/{order_id}/cancel", (200, 409))
 
     def _change_address(self, customer: Token, order_id: str) -> None:
-        said = self.clients.call(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
-        self._check_status(said, (200, 409), "sending elsewhere")
+        guest = self.known.guests.get(order_id)
+        address = (
+            {**address_of("visitor", 2), "street": f"2 {guest.words[-1]}"} if guest else address_of(customer.sub, 2)
+        )
+        self._call_as(customer, "PATCH", f"/orders/{order_id}/address", (200, 409), address)
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
         """Pay with a gift card. Sometimes send a second payment request at the same time.
@@ -457,8 +551,7 @@ class SimulatedTraffic:
 
     def _start_payment(self, customer: Token, order_id: str) -> str | None:
         """Start the payment of what is due, as the page of the checkout does. Return its id, or None."""
-        said = self.clients.call(customer, "POST", f"/orders/{order_id}/payment-intents")
-        self._check_status(said, (200, 409), "starting a payment")
+        said = self._call_as(customer, "POST", f"/orders/{order_id}/payment-intents", (200, 409))
         return str(said.body["payment_id"]) if said and said.status == 200 else None
 
     def _confirm(self, payment_id: str | None, card: str = VISA) -> None:
@@ -933,7 +1026,7 @@ class SimulatedTraffic:
     def _read_documents(self, order_id: str, invoice_id: str) -> None:
         """Sometimes read the documents of an order as its customer, and try it as another customer."""
         order, drawn = self.known.orders.get(order_id), ("reads documents", invoice_id)
-        if order is None or not self.rng.happens(0.4, *drawn):
+        if order is None or order_id in self.known.guests or not self.rng.happens(0.4, *drawn):
             return
 
         def read() -> None:
@@ -1011,7 +1104,7 @@ class SimulatedTraffic:
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.rng.happens(probability, *drawn):
             return
-        customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+        customer = self._customer_of(order)
 
         def rid() -> None:
             self._cancel(customer, order_id)
@@ -1030,8 +1123,11 @@ class SimulatedTraffic:
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
-            if self.rng.happens(0.3, name, "key"):
-                customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+            if order_id in self.known.guests:
+                look = partial(self._look_with_expired_link, order_id)
+                made.append(PlannedCommand(f"{name}: looks with an old link", self._at(name), look))
+            elif self.rng.happens(0.3, name, "key"):
+                customer = self._customer_of(order)
                 again = partial(self._place_quietly, customer, order["key"], order["body"])
                 made.append(PlannedCommand(f"{name}: asks again with its key", self._at(name), again))
             if self.rng.happens(0.2, name, "money"):
@@ -1040,6 +1136,26 @@ class SimulatedTraffic:
         if self.rng.happens(0.4, "somebody leaves late"):
             made.append(self._request_erasure("late leaving", self.rng.choice(CUSTOMERS, "who leaves late")))
         return made
+
+    def _look_with_expired_link(self, order_id: str) -> None:
+        said = self.clients.call(self.known.guests[order_id].token, "GET", f"/guest/orders/{order_id}")
+        self._check_status(said, (401,), "looking with an expired link")
+
+    def _customer_of(self, order: Mapping[str, Any]) -> Token:
+        """Return the customer who placed an order, or the guest with the token of the link."""
+        guest = self.known.guests.get(order["order_id"])
+        return guest.token if guest else next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+
+    def words_of(self, customer_id: str) -> tuple[str, ...]:
+        """Return the words that occur only in the data of this customer, also of a guest.
+
+        A guest may enter the address of a customer. Then it is no word of either of them.
+        """
+        for guest in self.known.guests.values():
+            if guest.token.sub == customer_id:
+                return guest.words
+        words = personal_words(customer_id)
+        return words[::2] if any(guest.joins == customer_id for guest in self.known.guests.values()) else words
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
         """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
@@ -1059,6 +1175,9 @@ class SimulatedTraffic:
             paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices")]
             for path in paths:
                 self.clients.call(customer, "GET", path)
+        for order_id, facts in self.known.guests.items():
+            for foreign in [id for id in self.known.orders if id != order_id]:
+                self.clients.call(facts.token, "GET", f"/guest/orders/{foreign}")
 
     def export_own_data(self) -> None:
         """Let each customer export all their data, page by page."""

@@ -35,6 +35,7 @@ from functions.shop import (
     customers,
     disputes,
     external_refunds,
+    guests,
     orders,
     payments,
     placing,
@@ -45,6 +46,7 @@ from functions.shop import (
     taxes,
 )
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.guests import GuestOrder
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
 from functions.shop.shop import Caller, ShopContext
@@ -116,6 +118,15 @@ def place_order_as(shop: ShopContext, caller: Caller, key: str, **quantities: in
     """Place an order as this caller. `key`: the idempotency key. `quantities`: the ordered pieces by product id."""
     wanted = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
     return placing.place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities})
+
+
+def place_guest_order(
+    shop: ShopContext, key: str = "key", email: str = "ann@example.com", name: str = "Gil", **quantities: int
+) -> GuestOrder:
+    """Place an order as a guest, one mug by default. The default address is that of the registered customer Ann."""
+    wanted = {id: RequestedLine(quantity) for id, quantity in (quantities or {"mug": 1}).items()}
+    body = {"email": email, "name": name, "lines": quantities}
+    return guests.place_guest_order(shop, guests.new_guest(shop, key, email, name), key, wanted, HOME_ADDRESS, body)
 
 
 def place(shop: ShopContext, key: str = "key-1", **quantities: int) -> Order:

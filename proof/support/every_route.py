@@ -1,11 +1,12 @@
 """Describes every route of the API: its permitted users, a valid request, and the resources it refers to."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from functions.api.app import app
-from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.guard import IMPORT_ROUTE
+from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -78,8 +79,11 @@ BODIES: dict[str, Any] = {
     },
     "POST /orders/{order_id}/payments/{payment_id}/reverse": {"reason": "counted twice"},
     "POST /orders/{order_id}/payments/{payment_id}/assign": {"to_order_id": "o1", "reason": "named in the receipt"},
+    "POST /guest/orders": BASKET | {"name": "Gil Gray", "email": "gil@example.com"},
+    "POST /guest/orders/quote": BASKET,
     "POST /orders": BASKET,
     "POST /orders/quote": BASKET,
+    "PATCH /guest/orders/{order_id}/address": HOME_ADDRESS,
     "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/payments/{payment_id}/refund": {"cause": "DUPLICATE_PAYMENT"},
@@ -96,6 +100,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
 }
 IDEMPOTENT_ROUTES = {
+    "POST /guest/orders",
     "POST /orders",
     "POST /products:import",
     "POST /products/{product_id}/receipts",
@@ -174,11 +179,14 @@ WAREHOUSE_ROUTES = {
 }
 SIGNED_ROUTES = {
     "POST /payments/events",
+    "GET /guest/orders/{order_id}/page",
     "GET /invoices/{invoice_id}/print",
     "GET /unsubscribe",
     "POST /unsubscribe",
 }
 """Routes that need a signature or a sealed token instead of an access token. The tests send neither of these."""
+GUEST_LINK_ROUTES = {"GET /guest/orders/{order_id}/page"}
+"""Routes with the token of a guest's link in the query."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
 """Routes that staff may not call: only the customer's own token proves that the e-mail address is verified."""
 CALLER_ROUTES = {
@@ -193,6 +201,8 @@ CALLER_ROUTES = {
     "DELETE /products/{product_id}/followers/me",
 }
 """Routes for every signed-in user, about that user only."""
+GUEST_KEY = "9-random-characters-or-so"
+"""An Idempotency-Key that is long enough for a guest's order."""
 CUSTOMER_DATA_ROUTES = (
     {
         *(key for key in ROUTES if re.search("{(customer|account|order|invoice)_id}", key)),
@@ -201,7 +211,7 @@ CUSTOMER_DATA_ROUTES = (
     }
     - STAFF_ROUTES
     - WAREHOUSE_ROUTES
-    - PUBLIC_ROUTES
+    - ROUTES_WITHOUT_AUTHORIZER.keys()
 )
 
 
@@ -222,8 +232,30 @@ def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
     return str(post_webhook(api, told).body["payment_id"])
 
 
+def place_guest_order(api: ApiHarness, key: str = GUEST_KEY, email: str = "gil@example.com") -> dict[str, str]:
+    """Place an order as a guest. Return its id and token under the names that `create_one_of_everything` uses."""
+    made = api.call("POST", "/guest/orders", None, BODIES["POST /guest/orders"] | {"email": email}, key=key)
+    assert made.status == 201, made.text
+    return {"guest_order_id": made.body["order"]["order_id"], "guest_token": made.body["token"]}
+
+
+def as_guest(key: str, world: Mapping[str, str]) -> dict[str, str]:
+    """Return the path parameters of a route. On a route of guests, they are those of the guest's order."""
+    if key not in GUEST_ROUTES and key not in GUEST_LINK_ROUTES:
+        return dict(world)
+    own = {"order_id": "guest_order_id", "invoice_id": "guest_invoice_id"}
+    return {**world, "customer_id": "me", **{name: world.get(of, "none") for name, of in own.items()}}
+
+
+def guest_token(world: Mapping[str, str]) -> Token:
+    return Token("guest", bearer=world.get("guest_token", "none"))
+
+
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
-    """Create an order of Ann and one resource of each kind. Return their path parameters."""
+    """Create an order of Ann, one of a guest, and one resource of each kind. Return their path parameters.
+
+    `guest_order_id`, `guest_invoice_id` and `guest_token` are those of the guest.
+    """
     assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
@@ -233,11 +265,17 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
     report_external_refund(api.shop, "pi_1", 1)
+    guest = place_guest_order(api, "another-key-of-the-guest")
+    api.pay(guest["guest_order_id"], event_id="evt_guest", payment_id="pi_guest")
+    invoiced = fulfil_order(api.shop, guest["guest_order_id"])
+    assert invoiced is not None
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
     assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
+        **guest,
+        "guest_invoice_id": invoiced.invoice_id,
         "code": "SPRING",
         "account_id": issue_credit_to_ann(api),
         "order_id": order_id,
@@ -253,9 +291,10 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
 
 
 def call_route(api: ApiHarness, world: dict[str, str], key: str, token: Token | None) -> HandlerResponse:
-    """Send a valid request to this route, with the ids of the existing resources."""
+    """Send a valid request to this route, with the ids of the existing resources. Routes of guests get their token."""
     method, path = key.split()
+    world, token = as_guest(key, world), guest_token(world) if key in GUEST_ROUTES else token
     if key == IMPORT_ROUTE:
         return api.send_file('{"product_id": "new", "name": "New", "price": 1, "currency": "EUR"}', token, key="key-9")
-    asked_key = "key-9" if key in IDEMPOTENT_ROUTES else None
+    asked_key = GUEST_KEY if key in IDEMPOTENT_ROUTES else None
     return api.call(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))

@@ -12,7 +12,7 @@ from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
-from proof.support.samples import AT, SAMPLES, moment, order, payment, refund, shipment
+from proof.support.samples import AT, GUEST, SAMPLES, moment, order, payment, refund, shipment
 
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES[t.NOTIFICATION]
 
@@ -51,6 +51,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
     for n in range(1, 7):
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
+        yield t.CUSTOMER, replace(GUEST, customer_id=f"guest-{n}", created_at=moment(n))
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
         yield t.SALE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
@@ -91,6 +92,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
     for n in count():
         before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}", created_at=behind if n % 2 else before)
+        yield t.CUSTOMER, replace(GUEST, customer_id=f"guest-{id}", created_at=before)
         yield t.COMPANY, replace(SAMPLES[t.COMPANY], company_id=f"z{id}")
         yield t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=f"Z{n:06}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
@@ -167,6 +169,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.INVOICE_BY_ID: Call(asked={"limit": 1}),
     p.INVOICES_OF_CUSTOMER: Call(asked={"limit": 5, **RANGE}),
     p.CUSTOMERS: Call(asked={"limit": 5, **RANGE}),
+    p.GUESTS_BY_EMAIL: Call({"listed_as": GUEST.email_hash}),
     p.COMPANIES: Call(asked={"limit": 5}),
     p.DISCOUNTS: Call(asked={"limit": 5}),
     p.SHIPMENTS_OF_ORDER: Call(asked={"limit": 1}),

@@ -3,6 +3,7 @@
 `PERSONAL`: the personal data in these items. No key and no event may contain this data.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -325,3 +326,5 @@ _SAMPLES: dict[Row[Any], Any] = {
     ),
 }
 SAMPLES: dict[Row[Any], Any] = KeptByHand(_SAMPLES, what="sample", path="proof/support/samples.py", name="_SAMPLES")
+GUEST: e.Customer = replace(_SAMPLES[t.CUSTOMER], customer_id="guest-1", company_id=None, order_id="o1", link=1)
+"""A guest, who is a customer with one order and without an account."""

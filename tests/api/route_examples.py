@@ -12,7 +12,7 @@ from functions.shop import follows, products
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local.world.harness import ShopHarness
-from proof.support.every_route import BODIES, create_one_of_everything, issue_credit_to_ann
+from proof.support.every_route import BODIES, create_one_of_everything, issue_credit_to_ann, place_guest_order
 from proof.support.http_client import (
     ANN,
     STAFF,
@@ -67,6 +67,19 @@ def _succeed(api: ApiHarness, method: str, path: str, token: Token, body: Any = 
     answer = api.call(method, path, token, body, **more)
     assert answer.status < 300, answer.text
     return answer.body
+
+
+def _place_guest_order(api: ApiHarness, _: World) -> Changes:
+    return {**place_guest_order(api)}
+
+
+def _place_order_as_ann_without_signing_in(api: ApiHarness, _: World) -> Changes:
+    place_guest_order(api, email="ann@example.com")
+    return {}
+
+
+def _renew_link(api: ApiHarness, _: World) -> Changes:
+    return {"order_id": place_guest_order(api)["guest_order_id"], "token": STAFF}
 
 
 def _place_order(api: ApiHarness, _: World) -> Changes:
@@ -145,6 +158,11 @@ def _review(world: World) -> Changes:
 
 
 PREPARATIONS: Mapping[str, Callable[[ApiHarness, World], Changes]] = {
+    "PATCH /guest/orders/{order_id}/address": _place_guest_order,
+    "POST /guest/orders/{order_id}/cancel": _place_guest_order,
+    "POST /guest/orders/{order_id}/payment-intents": _place_guest_order,
+    "POST /orders/{order_id}/guest-link": _renew_link,
+    "POST /customers/{customer_id}/guest-orders": _place_order_as_ann_without_signing_in,
     "POST /gift-cards/balance": _issue_gift_card,
     "POST /transfers": _transfer,
     "POST /orders/{order_id}/payments": _pay_with_credit,

@@ -8,10 +8,10 @@ import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.handlers.api import handler
-from functions.model.public_routes import CACHED_ROUTES, cached_paths
+from functions.model.public_routes import CACHED_ROUTES, GUEST_ROUTES, cached_paths
 from functions.shop.shop import ShopContext
 from proof.support.client_faults import fail_calls
-from proof.support.every_route import QUERIES, ROUTES, call_route
+from proof.support.every_route import QUERIES, ROUTES, as_guest, call_route, guest_token
 from proof.support.http_client import (
     ANN,
     STAFF,
@@ -28,7 +28,7 @@ from tests.api.hostile.request import token_for
 CACHEABLE = "public, max-age=0, s-maxage=10"
 PRIVATE = "private, no-store"
 PAGES = {"GET /docs", "GET /openapi.json"}
-SIGNED = {"GET /invoices/{invoice_id}/print", "GET /unsubscribe"}
+SIGNED = {"GET /guest/orders/{order_id}/page", "GET /invoices/{invoice_id}/print", "GET /unsubscribe"}
 OWN_CONTROL = dict.fromkeys(PAGES, "public, max-age=300")
 
 
@@ -40,6 +40,7 @@ def read(path: str, has: str = "", token: Token | None = None) -> HandlerRespons
 
 
 def read_route(world: dict[str, str], key: str, has: str = "", token: Token | None = None) -> HandlerResponse:
+    world, token = as_guest(key, world), guest_token(world) if key in GUEST_ROUTES else token
     query = {name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()}
     return read(f"{key.partition(' ')[2].format(**world)}?{urlencode(query)}", has, token)
 

@@ -8,6 +8,7 @@ import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.dynamodb import cursors
+from functions.model.public_routes import GUEST_ROUTES
 from functions.shop.lists import PagedQuery
 from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
@@ -50,9 +51,9 @@ class PagedList:
 
 
 def paged_lists() -> Iterator[PagedList]:
-    """Yield every list of the served document that takes a cursor."""
+    """Yield every list of the served document that takes a cursor. The lists of guests are aliases of other lists."""
     for path in served_document()["paths"]:
-        if "cursor" in parameters_of(path):
+        if "cursor" in parameters_of(path) and f"GET {path}" not in GUEST_ROUTES:
             yield PagedList(f"GET {path}", QUERIES.get(f"GET {path}", {}))
     yield PagedList("GET /orders", {"status": "PENDING"})
     yield PagedList("GET /orders", {"number": "puew472m"})

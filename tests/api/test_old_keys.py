@@ -7,7 +7,7 @@ import pytest
 
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.model.retention import COMMAND_DAYS, DAYS_BY_COMMAND
-from proof.support.every_route import BODIES, IDEMPOTENT_ROUTES, call_route
+from proof.support.every_route import BODIES, GUEST_KEY, IDEMPOTENT_ROUTES, call_route
 from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, payment_event, post_webhook
 
 
@@ -27,13 +27,13 @@ def wait_days(api: ApiHarness, days: int) -> None:
 
 def pay_with_credit(api: ApiHarness, world: dict[str, str]) -> HandlerResponse:
     order_id = api.place_order(key="another").body["order_id"]
-    return api.call("POST", f"/orders/{order_id}/payments", ANN, {"account_id": world["account_id"]}, key="key-9")
+    return api.call("POST", f"/orders/{order_id}/payments", ANN, {"account_id": world["account_id"]}, key=GUEST_KEY)
 
 
 def transfer(api: ApiHarness, world: dict[str, str]) -> HandlerResponse:
     card = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body
     sent = {"gift_card": card["code"], "to": world["account_id"], "amount": 1, "currency": "EUR"}
-    return api.call("POST", "/transfers", ANN, sent, key="key-9")
+    return api.call("POST", "/transfers", ANN, sent, key=GUEST_KEY)
 
 
 def return_goods(api: ApiHarness, world: dict[str, str]) -> HandlerResponse:
@@ -46,14 +46,14 @@ def assign_payment(api: ApiHarness, _: dict[str, str]) -> HandlerResponse:
     order_id = api.place_order(key="another").body["order_id"]
     post_webhook(api, payment_event("unknown", 1000, id="evt_lost", payment_id="pi_lost"))
     body = {"to_order_id": order_id, "reason": "named in the receipt"}
-    return api.call("POST", "/orders/unknown/payments/pi_lost/assign", STAFF, body, key="key-9")
+    return api.call("POST", "/orders/unknown/payments/pi_lost/assign", STAFF, body, key=GUEST_KEY)
 
 
 def reverse_payment(api: ApiHarness, _: dict[str, str]) -> HandlerResponse:
     path = f"/orders/{api.place_order(key='another').body['order_id']}"
     body = BODIES["POST /orders/{order_id}/offline-payments"]
     payment_id = api.call("POST", f"{path}/offline-payments", STAFF, body, key="cash").body["payment_id"]
-    return api.call("POST", f"{path}/payments/{payment_id}/reverse", STAFF, {"reason": "counted twice"}, key="key-9")
+    return api.call("POST", f"{path}/payments/{payment_id}/reverse", STAFF, {"reason": "counted twice"}, key=GUEST_KEY)
 
 
 REQUESTS: dict[str, Callable[[ApiHarness, dict[str, str]], HandlerResponse]] = {

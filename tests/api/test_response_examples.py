@@ -101,8 +101,7 @@ NULL_ELSEWHERE = {
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows
     "SellerAnswer": "bank",  # null if staff gave none
-    "ShipmentAnswer": "carrier tracking_number",  # null until the shipment is sent
-    "WholeOrder": "order ends_at",  # only the first page has the order
+    "WholeOrder": "order",  # only the first page has the order
 }
 """By model: fields that no example shows as null, because they are null only as the comment says."""
 

@@ -56,7 +56,7 @@ LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
 API = """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
     api.http.guard api.http.problems api.http.router api.request api.route_table dynamodb.cursors dynamodb.sealed_text
     model.address_rules model.languages model.patterns model.public_routes
-    runtime.secrets shop.customer_write_limit shop.payment_provider"""
+    runtime.secrets shop.customer_write_limit shop.guest_links shop.payment_provider"""
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
@@ -68,7 +68,8 @@ MODULES = {
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
         mails.order_notifications model.languages model.mail_kinds model.patterns model.pricing model.reactions
         model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
-        runtime.secrets runtime.time_limit shop.customers shop.invoices shop.order_notifications shop.orders""",
+        runtime.secrets runtime.time_limit shop.customers shop.guest_links shop.invoices shop.order_notifications
+        shop.orders""",
     "product_alert_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates
         mails mails.product_alerts model.languages model.mail_kinds model.patterns model.public_routes model.reactions
         model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
@@ -82,6 +83,7 @@ MODULES = {
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
+        model.copies model.personal_data shop.companies shop.customers shop.erasure shop.reviews
         shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
         shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters

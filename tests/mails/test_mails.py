@@ -25,8 +25,8 @@ from functions.model.events import InvoiceData, RefundData
 from functions.model.languages import LANGUAGES, load_language
 from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS
 from functions.model.money import Currency
-from functions.model.table import REFUND
-from proof.support.samples import SAMPLES
+from functions.model.table import ORDER, REFUND
+from proof.support.samples import GUEST, SAMPLES
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}
@@ -186,6 +186,15 @@ def test_the_mail_about_a_credit_note_has_its_amount_and_its_link() -> None:
     assert f"We took 9.90 EUR off the invoice of your order. Your credit note:\n\n{LINK}\n\nOrder " in one.text
     escaped = LINK.replace("&", "&amp;")
     assert f'<p><a href="{escaped}">{escaped}</a></p>' in one.html
+
+
+def test_a_mail_to_a_guest_has_the_link_to_the_order_in_both_forms() -> None:
+    order = SAMPLES[ORDER]
+    link = "https://elm.example/#/guest/o1?token=a"
+    sent = render_notification("OrderPlaced", GUEST, order, "Elm Row", load_language("en"), guest_link=link)
+    for text in (sent.text, sent.html):
+        assert link in text
+        assert "do not share this link" in text
 
 
 def test_money_that_goes_back_is_shown_in_its_own_currency_and_not_in_that_of_the_order() -> None:

@@ -12,7 +12,14 @@ from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change, parse_change
-from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, order_summary, plan_copy_changes
+from functions.model.copies import (
+    LOGS,
+    SNAPSHOTS,
+    SOURCE_ROWS,
+    copies_of,
+    order_summary,
+    plan_copy_changes,
+)
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, Transition, apply_order_command
 from functions.model.timelines import merge_timeline
 from proof.support.examples import many
@@ -74,7 +81,7 @@ def walk(choices: list[int]) -> list[e.Order]:
     lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
     states = [order(lines=lines)]
     for choice in choices:
-        if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
+        if allowed := [move for move in ORDER_TRANSITIONS if may_move(states[-1], move)]:
             move = allowed[choice % len(allowed)]
             told = (
                 replace(states[-1], paid=states[-1].paid - 1)
@@ -87,6 +94,11 @@ def walk(choices: list[int]) -> list[e.Order]:
     return states
 
 
+def may_move(order: e.Order, move: Transition) -> bool:
+    """Return whether this transition is allowed. An order moves to an account only once."""
+    return order.status in move.before and (move.command != "join" or order.guest_id is None)
+
+
 def touched(order: e.Order, field: str) -> e.Order:
     """Return the order with a new value in `field`, the field by which a transition is recognized."""
     mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
@@ -97,6 +109,11 @@ def touched(order: e.Order, field: str) -> e.Order:
         "over_refunded": {"over_refunded": order.over_refunded + 1},
         "credited": {"credited": order.credited + 1},
         "address": {"address": None if order.address else HOME_ADDRESS},
+        "customer_id": {
+            "customer_id": "joined",
+            "guest_id": order.customer_id,
+            "joined_version": order.version + 1,
+        },
         **{one: {"lines": {**order.lines, "mug": replace(mug, **{one: getattr(mug, one) + 1})}} for one in counts},
     }
     return replace(order, **changed[field])

@@ -22,7 +22,7 @@ from functions.model.events import (
     parse_event_detail,
 )
 from functions.model.reactions import REACTIONS, Reaction
-from proof.support.samples import AT, SAMPLES, archived_order, order
+from proof.support.samples import AT, GUEST, SAMPLES, archived_order, order
 from proof.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
@@ -32,7 +32,7 @@ UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartly
 def change_of(event: EventContract) -> Change:
     """Return the change of this event, as if it had been read from the stream."""
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
-    item = SAMPLES[kind.row]
+    item = GUEST if event.name == "GuestLinkRenewed" else SAMPLES[kind.row]
     if status := kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status:
         item = replace(item, status=status)
     before, after = (item, None) if kind.event_name == "REMOVE" else (None, item)

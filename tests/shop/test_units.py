@@ -14,6 +14,8 @@ import pytest
 from functions.model.entities import Order
 from functions.shop import cancellation, categories, customers, follows, products, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
+from functions.shop.guest_links import authenticate_guest
+from functions.shop.guests import join_orders
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
@@ -24,6 +26,7 @@ from proof.support.actors import (
     create_stocked_product,
     ensure_category,
     place,
+    place_guest_order,
     place_order_as,
     report_payment,
 )
@@ -48,6 +51,23 @@ def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_
     requests, units = spent(wire, lambda: place_order_as(shop, ANN, "k", **dict.fromkeys(ids, 1)))
     assert requests == ["BatchGetItem", "TransactWriteItems"]
     assert units == {"BatchGetItem": 4 + products_ordered, "TransactWriteItems": 3 + 2 * products_ordered}
+
+
+def test_the_order_of_a_guest_costs_three_units_more(shop: ShopContext, wire: WireTap) -> None:
+    """The transaction also writes the guest, who is in one index."""
+    requests, units = spent(wire, lambda: place_guest_order(shop, mug=1))
+    assert requests == ["BatchGetItem", "TransactWriteItems"]
+    assert units == {"BatchGetItem": 4, "TransactWriteItems": 8}
+
+
+def test_a_link_costs_one_unit_and_the_move_of_an_order_to_an_account_a_transaction(
+    shop: ShopContext, wire: WireTap
+) -> None:
+    made = place_guest_order(shop, mug=1)
+    assert spent(wire, lambda: authenticate_guest(shop, made.token)) == (["GetItem"], {"GetItem": 1})
+    requests, units = spent(wire, lambda: join_orders(shop, ANN, "ann"))
+    assert requests == ["GetItem", "Query", "GetItem", "GetItem", "GetItem", "Query", "TransactWriteItems"]
+    assert units["TransactWriteItems"] == 8
 
 
 def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: ShopContext, wire: WireTap) -> None:

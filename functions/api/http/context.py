@@ -18,12 +18,13 @@ from functions.api.http.problems import Unauthenticated
 from functions.api.http.router import Route
 from functions.dynamodb.patterns import Get
 from functions.model import public_routes
-from functions.model.errors import NotAllowed, NotFound
+from functions.model.errors import GuestLinkInvalid, NotAllowed, NotFound
 from functions.model.languages import Language, choose_language
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
 from functions.shop.customer_write_limit import WriteLimiter
+from functions.shop.guest_links import authenticate_guest
 from functions.shop.shop import Caller, ShopContext
 
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
@@ -70,8 +71,16 @@ def limit_writes(route: Route, caller: Caller | None) -> None:
     """Count a write of a customer. Raises TooManyWrites if the customer sent too many writes, and TableBusy."""
     if caller is None or not is_limited(route) or caller.groups & EXEMPT_GROUPS:
         return
+    count_write(caller.id)
+
+
+def count_write(writer_id: str) -> None:
+    """Count a write, if writes are limited. `writer_id`: the id of a customer, or the hash of a guest's e-mail address.
+
+    Raises TooManyWrites and TableBusy.
+    """
     if limiter := write_limiter():
-        limiter.count_write(shop(), caller.id)
+        limiter.count_write(shop(), writer_id)
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
@@ -114,6 +123,15 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
     if customer_id is None:
         raise Unauthenticated("the token has no valid subject (sub)")
     return Caller(customer_id, parse_groups(claims.get(settings.groups_claim)))
+
+
+def authenticate_link(event: Mapping[str, Any]) -> Caller:
+    """Return the guest who sends the token of a link as the bearer token. Raises GuestLinkInvalid, and TableBusy."""
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise GuestLinkInvalid("is missing: send its token in the header Authorization: Bearer <token>")
+    return authenticate_guest(shop(), token.strip())
 
 
 def to_customer_id(sub: str) -> str | None:

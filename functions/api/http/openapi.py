@@ -15,6 +15,7 @@ from functions.api.http.context import PUBLIC_ROUTES, is_limited
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
 from functions.api.http.router import ApiResolver, Route
+from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
 
 TITLE = "Orderstream"
 VERSION = "1"
@@ -70,7 +71,10 @@ def document(app: ApiResolver) -> dict[str, Any]:
     found["components"] = {
         "schemas": {name: schema for name, schema in sorted(schemas.items()) if name not in UNUSED_SCHEMAS}
         | {"Problem": PROBLEM_SCHEMA},
-        "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        "securitySchemes": {
+            "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            "guest_link": {"type": "http", "scheme": "bearer", "description": "The token of a guest's link."},
+        },
     }
     _relax_selectable_schemas(app, found["components"]["schemas"])
     found["security"] = [{"token": []}]
@@ -112,6 +116,9 @@ def _describe_operation(operation: dict[str, Any], route: Route, handler: Callab
         described["description"] = more
     if route.key in PUBLIC_ROUTES:
         described["security"] = []
+    if route.key in GUEST_ROUTES:
+        described["operationId"] = f"guest_{handler.__name__}"
+        described["security"] = [{"guest_link": []}]
     if answer := field_selection.selectable_answer(handler):
         described["parameters"] = [*described.get("parameters", ()), field_selection.describe_parameter(answer.model)]
     if body := described.pop("x-body", None):
@@ -148,7 +155,8 @@ def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[Prob
     """
     shape = {
         "malformed": True,  # every route rejects unknown query parameters
-        "unauthenticated": route.key not in PUBLIC_ROUTES,
+        "unauthenticated": route.key not in ROUTES_WITHOUT_AUTHORIZER,
+        "guest-link-invalid": route.key in GUEST_ROUTES,
         "not-found": "{" in route.path,
         "too-large": route.method in METHODS_WITH_BODY,
         "wrong-media-type": route.method in METHODS_WITH_BODY,

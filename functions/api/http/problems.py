@@ -155,6 +155,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     InvalidCursor:           _malformed_type(lambda e: [("cursor", str(e))]),
     BadSignature:            ProblemType(400, "bad-signature", "The signature of the webhook is invalid"),
     Unauthenticated:         ProblemType(401, "unauthenticated", "An access token is required", headers=_bearer_header),
+    errors.GuestLinkInvalid: ProblemType(401, "guest-link-invalid", "The link to the order is not accepted", headers=_bearer_header),
     errors.NotAllowed:       ProblemType(403, "not-allowed", "You are not allowed to do this"),
     EmailNotVerified:        ProblemType(403, "email-not-verified", "The e-mail address is not verified"),
     errors.NotFound:         ProblemType(404, "not-found", "The resource was not found", ("what",)),

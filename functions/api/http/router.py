@@ -13,8 +13,10 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from functions.api.http.field_selection import FIELDS, select_fields, selectable_answer
 from functions.api.http.guard import METHODS_WITH_BODY, parse_json_object
 from functions.api.http.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
+from functions.model.public_routes import GUEST_ROUTES
 
 INVALID_PATH = ("path", "contains a character that is not allowed in ids")
+GUEST_PREFIX = "/guest"
 ROUTE_MODULES = "functions.api.routes"
 
 
@@ -56,14 +58,19 @@ class Router(Undecided):
         self.handlers: dict[str, Callable[..., Any]] = {}
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
-        """Register a route and add its function to `handlers`."""
-        register = super().route(rule, method, *arguments, **settings)
+        """Register a route, and its alias for guests if GUEST_ROUTES has one. Add its function to `handlers`."""
+        methods = [method] if isinstance(method, str) else method
+        path = re.sub(r"<(\w+)>", r"{\1}", rule)
+        found = {prefix: [f"{name.upper()} {prefix}{path}" for name in methods] for prefix in ("", GUEST_PREFIX)}
+        if not set(found[GUEST_PREFIX]) <= set(GUEST_ROUTES):
+            del found[GUEST_PREFIX]
+        registers = [super(Router, self).route(prefix + rule, method, *arguments, **settings) for prefix in found]
 
         def remember(answer: Callable[..., Any]) -> Any:
-            path = re.sub(r"<(\w+)>", r"{\1}", rule)
-            methods = [method] if isinstance(method, str) else method
-            self.handlers |= {f"{name.upper()} {path}": answer for name in methods}
-            return register(answer)
+            self.handlers |= {key: answer for keys in found.values() for key in keys}
+            for register in registers:
+                register(answer)
+            return answer
 
         return remember
 

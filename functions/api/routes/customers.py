@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Request, Response
@@ -87,6 +88,7 @@ class CustomerAnswer(ResponseModel):
     """A customer. `company_id`: the company that the customer buys for, or null.
 
     `language`: the language that the customer chose for mails, documents and the order page, or null.
+    `order_id`: the only order of a guest, or null if the customer is registered.
     """
 
     customer_id: str
@@ -94,6 +96,7 @@ class CustomerAnswer(ResponseModel):
     email: str
     company_id: str | None
     language: str | None
+    order_id: str | None
     created_at: str
     updated_at: str
 
@@ -219,26 +222,29 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
 @router.get("/customers", openapi_extensions=problem_responses(NotAllowed))
 def list_customers(
     caller: SignedIn,
-    email: Annotated[Email | None, Query(description="Only the customer with this e-mail address.")] = None,
+    email: Annotated[
+        Email | None, Query(description="Only the customer and the guests with this e-mail address.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CustomerAnswer]:
-    """List the customers by registration, newest first, or find a customer by e-mail address. For staff.
+    """List the customers by registration, newest first, or find customers by e-mail address. For staff.
 
     Upper and lower case of an address do not matter. New customers and changes are visible after a moment, but an
-    address finds its customer at once.
+    address finds its registered customer at once. The guests with the address come after this customer, newest first.
     """
     request = ListRequest(caller, limit, cursor, since, until)
     if email is not None:
-        if since or until or cursor:
-            raise InvalidInput("email", "cannot be combined with from, to and cursor")
-        try:
-            found = [CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))]
-        except NotFound:
-            found = []
-        return Listed(items=found, cursor=None)
+        if since or until:
+            raise InvalidInput("email", "cannot be combined with from and to")
+        found = list_answer(customers.list_guests_by_email(shop(), request, email), CustomerAnswer.of)
+        with suppress(NotFound):
+            if cursor is None:
+                registered = CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
+                return Listed(items=[registered, *found.items], cursor=found.cursor)
+        return found
     return list_answer(customers.list_customers(shop(), request), CustomerAnswer.of)
 
 

@@ -1,6 +1,6 @@
-"""Render an invoice as a printable HTML page. The page has no scripts and no external resources.
+"""Render an invoice, or the order of a guest, as a printable HTML page without scripts and external resources.
 
-All values from the invoice are escaped, and right-to-left values are isolated.
+All values are escaped, and right-to-left values are isolated.
 """
 
 import base64
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from functions.model.entities import Invoice, Seller, TaxLine
+from functions.model.entities import Invoice, Order, Seller, TaxLine, order_number
 from functions.model.languages import Language
 from functions.model.pricing import rate_of
 
@@ -55,6 +55,23 @@ def render_page(invoice: Invoice, shop_name: str, language: Language, seller: Se
     )
 
 
+def render_order(order: Order, shop_name: str, language: Language) -> str:
+    """Return the HTML page of an order, which a guest opens with a link."""
+    from functions.adapters.templates import render_template  # noqa: PLC0415
+
+    return render_template(
+        TEMPLATES,
+        "order.html",
+        language,
+        {
+            "order": order,
+            "number": order_number(order.order_id).upper(),
+            "shop_name": shop_name,
+            "amount": partial(language.amount, currency=order.currency),
+        },
+    )
+
+
 def _text_of_tax_id(language: Language, id: str) -> str:
     """Return a tax id with its name. Only a VAT id begins with the letters of a country."""
     return language.text("document.vat_id", id=id) if id[:2].isalpha() else language.text("document.tax_number", id=id)
@@ -68,15 +85,19 @@ def _kind_of_prices(invoice: Invoice, taxes: Sequence[TaxLine], language: Langua
 
 
 def response_headers() -> dict[str, str]:
-    """Return the security headers of an invoice page.
+    """Return the security headers of a page.
 
-    The Content-Security-Policy allows only the style sheet inside the invoice's HTML, no scripts or other files.
+    The Content-Security-Policy allows only the style sheet inside the page's HTML, no scripts or other files.
     The Referrer-Policy keeps the browser from sending the page's URL to other sites, because anyone who knows the URL
-    can open the page.
+    can open the page. For the same reason, search engines must not list it.
     """
     from functions.adapters.templates import load_templates  # noqa: PLC0415
 
     style = load_templates(TEMPLATES).get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
+    return {
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Robots-Tag": "noindex",
+    }

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -155,6 +155,26 @@ class QuoteAnswer(ResponseModel):
     reverse_charge: bool
     total: int
 
+    @classmethod
+    def of_quote(cls, quote: placing.Quote) -> Self:
+        order = quote.order
+        return cls(
+            currency=order.currency,
+            lines=order_line_answers(order),
+            goods=pricing.goods_total(order.lines),
+            discount=DiscountedAnswer.of(order.discount) if order.discount else None,
+            shipping=order.shipping,
+            shipping_method=order.shipping_method.id if order.shipping_method else None,
+            shipping_methods=[
+                OfferedShippingMethod(**ChosenShippingAnswer.of(one.method).model_dump(), price=one.price)
+                for one in quote.shipping_methods
+            ],
+            taxes=[TaxAnswer.of(one) for one in pricing.tax_table(order)],
+            net_prices=order.net_prices,
+            reverse_charge=order.reverse_charge,
+            total=order.total,
+        )
+
 
 class PlacerAnswer(ResponseModel):
     """The customer who placed an order."""
@@ -188,7 +208,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     then 200 with the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the
     caller, even if the caller is staff.
     """
-    lines, address, tax_id = _wanted(new)
+    lines, address, tax_id = requested(new)
     billing_address = new.billing_address.to_entity() if new.billing_address else None
     placed = placing.place_order(
         shop(),
@@ -229,28 +249,13 @@ def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
 
     To be sure that the customer pays this total, send it as `expected_total` when you place the order.
     """
-    lines, address, tax_id = _wanted(basket)
+    lines, address, tax_id = requested(basket)
     quote = placing.quote_order(shop(), caller, lines, address, basket.discount_code, tax_id, basket.shipping_method)
-    order = quote.order
-    return QuoteAnswer(
-        currency=order.currency,
-        lines=order_line_answers(order),
-        goods=pricing.goods_total(order.lines),
-        discount=DiscountedAnswer.of(order.discount) if order.discount else None,
-        shipping=order.shipping,
-        shipping_method=order.shipping_method.id if order.shipping_method else None,
-        shipping_methods=[
-            OfferedShippingMethod(**ChosenShippingAnswer.of(one.method).model_dump(), price=one.price)
-            for one in quote.shipping_methods
-        ],
-        taxes=[TaxAnswer.of(one) for one in pricing.tax_table(order)],
-        net_prices=order.net_prices,
-        reverse_charge=order.reverse_charge,
-        total=order.total,
-    )
+    return QuoteAnswer.of_quote(quote)
 
 
-def _wanted(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address, str | None]:
+def requested(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Address, str | None]:
+    """Return the lines by product id, the delivery address and the tax id of a basket."""
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in basket.lines}
     tax_id = parse_tax_id(basket.tax_id) if basket.tax_id is not None else None
     return lines, basket.address.to_entity(), tax_id

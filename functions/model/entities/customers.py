@@ -9,6 +9,10 @@ from functions.model.entities.sharding import ERASURE_SHARDS
 
 ErasureStatus = Literal["ERASING", "ERASED"]
 SettingsName = Literal["notifications"]
+GUEST_ID_PREFIX = "guest-"
+"""The beginning of the ids of guests. So code that handles all orders need not read the customer of most of them."""
+REGISTERED = "REGISTERED"
+"""The value of `Customer.listed_as` of a registered customer. No hash of an e-mail address has this form."""
 
 
 @entity
@@ -18,6 +22,10 @@ class Customer:
     `language`: the language that the customer chose for mails, documents and the order page, or None for the stage's
     language. The languages are those of functions/model/languages.py.
     `company_id`: the company that the customer buys for, if any.
+
+    A guest, who ordered without an account, is a customer with one order and without an EmailClaim item. `order_id`:
+    this order, or None if the customer is registered. `link`: the number of the guest's links to the order. A link with
+    a lower number is revoked. The e-mail address of a guest is not verified.
     """
 
     customer_id: str
@@ -28,7 +36,14 @@ class Customer:
     updated_at: Instant
     company_id: str | None = None
     language: str | None = None
+    order_id: str | None = None
+    link: int | None = None
     version: int = 1
+
+    @property
+    def listed_as(self) -> str:
+        """The part of an index key that separates registered customers from the guests with each e-mail address."""
+        return REGISTERED if self.order_id is None else self.email_hash
 
 
 @entity

@@ -155,6 +155,9 @@ class Order:
 
     `timeline`: the latest changes, without the first, by the order's version; see functions/model/timelines.py.
 
+    `guest_id`: the guest who placed the order, if it has moved to the account of a customer since. `joined_version`:
+    the order's version after the move.
+
     `restored_at`: when the order was last restored from the archive. `archived_versions`: the versions that the order
     had while it was archived; the timeline has no entry for these versions.
     """
@@ -192,6 +195,8 @@ class Order:
     customer_version: int = 0
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None
+    guest_id: str | None = None
+    joined_version: int | None = None
     restored_at: Instant | None = None
     archived_versions: tuple[int, ...] | None = None
     version: int = 1
@@ -303,11 +308,15 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """The id of an order, its customer, and the time of placing. Only these attributes of the order are read."""
+    """The id of an order, its customer, and the time of placing. Only these attributes of the order are read.
+
+    `guest_id`: as in the order.
+    """
 
     order_id: str
     customer_id: str
     placed_at: Instant
+    guest_id: str | None = None
 
 
 @entity
@@ -315,7 +324,7 @@ class ArchivedOrder:
     """The item that replaces an Order in the table after the order was archived.
 
     `object_key`: the key of the S3 object with all items of the order. `sha256`: the hash of that object.
-    `archived_at`: when the order was archived.
+    `archived_at`: when the order was archived. `guest_id`: as in the order.
     """
 
     order_id: str
@@ -330,6 +339,7 @@ class ArchivedOrder:
     sha256: str
     version: int
     archived_at: Instant | None = None
+    guest_id: str | None = None
 
 
 def archive_prefix(order: Order | ArchivedOrder) -> str:

@@ -40,7 +40,8 @@ def _query(pattern: str, description: str, *, partitions: int = 1, consistent: b
 PROBES = (
     _get("A1", "customer by id"),
     _get("A2", "customer id by e-mail address (A1 then reads the customer)"),
-    _query("A2b", "all customers by registration, newest first"),
+    _query("A2b", "all registered customers, newest first"),
+    _query("A2c", "guests with an e-mail address, newest first"),
     _query("A3", "customer page: profile, settings and newest orders"),
     _query("A4", "settings of a customer"),
     _get("A4b", "one group of settings of a customer"),

@@ -6,10 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.guard import IMPORT_ROUTE
+from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
 from functions.shop.unsubscribe import create_unsubscribe_token
-from proof.support.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
+from proof.support.every_route import (
+    BODIES,
+    GUEST_KEY,
+    GUEST_LINK_ROUTES,
+    IDEMPOTENT_ROUTES,
+    QUERIES,
+    STAFF_ROUTES,
+    WAREHOUSE_ROUTES,
+    as_guest,
+    guest_token,
+)
 from proof.support.http_client import (
     ANN,
     JSON,
@@ -57,7 +67,7 @@ class HostileRequest:
 
 def token_for(key: str) -> Token | None:
     """Return the token of a user who may call this route, or None for a public route."""
-    if key in PUBLIC_ROUTES:
+    if key in ROUTES_WITHOUT_AUTHORIZER:
         return None
     return STAFF if key in STAFF_ROUTES else WAREHOUSE if key in WAREHOUSE_ROUTES else ANN
 
@@ -65,14 +75,17 @@ def token_for(key: str) -> Token | None:
 def valid_request(key: str, world: Mapping[str, str], api: ApiHarness) -> HostileRequest:
     """Return a valid request to this route, from a user who may call it."""
     method, path = key.split()
-    headers = {"idempotency-key": "key-9"} if key in IDEMPOTENT_ROUTES else {}
+    headers = {"idempotency-key": GUEST_KEY} if key in IDEMPOTENT_ROUTES else {}
     query = urlencode({name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()})
     if key == PRINT:
         link = api.call("GET", f"/invoices/{world['invoice_id']}/print-link", ANN).body
         query = next(value for value in link.values() if "?" in str(value)).partition("?")[2]
     if key.endswith(" /unsubscribe"):
         query = urlencode({"token": create_unsubscribe_token(api.shop, ANN.sub, "product_alerts")})
-    asked = HostileRequest(key, method, path.format(**world), token_for(key), query, headers)
+    if key in GUEST_LINK_ROUTES:
+        query = urlencode({"token": world["guest_token"]})
+    token = guest_token(world) if key in GUEST_ROUTES else token_for(key)
+    asked = HostileRequest(key, method, path.format(**as_guest(key, world)), token, query, headers)
     if key == IMPORT_ROUTE:
         return replace(asked, body=FILE, headers={**headers, "content-type": "application/x-ndjson"})
     if key == WEBHOOK:
