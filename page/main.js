@@ -61,7 +61,7 @@ async function show({ keepFocus = false } = {}) {
   offerViews(view);
   const place = el("div", { class: `view ${view}-view` });
   const started = setTimeout(() => main.replaceChildren(loading("Loading the view …")), SLOW_MS);
-  const shown = await moduleOf(VIEWS[view], id).catch((error) => ({ show: () => unloaded(place, error) }));
+  const shown = await moduleOf(VIEWS[view], id, query).catch((error) => ({ show: () => unloaded(place, error) }));
   clearTimeout(started);
   if (signal.aborted) return;
   main.replaceChildren(place);
