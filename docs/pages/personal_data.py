@@ -46,7 +46,8 @@ other code ([test](../tests/model/test_personal_data.py)).
     )
     yield f"""
 An item that stays has only ids, amounts and states, unless the table gives a reason. An order is archived
-{STAGES["prod"].closed_order_days} days after it is closed ([setting](settings.md)).
+{STAGES["prod"].closed_order_days} days after it is closed ([setting](settings.md)). If a guest placed it, the erasure
+of the guest then begins ([orders without an account](how-to/guests.md)).
 """
     kept = " and ".join(row.type for row in personal_data.owned_rows() if row.erasure == "keep")
     yield f"""

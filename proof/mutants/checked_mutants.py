@@ -44,6 +44,7 @@ from functions.shop import (
     disputes,
     erasure,
     fulfilment,
+    guest_links,
     idempotency,
     invoices,
     order_notifications,
@@ -74,6 +75,7 @@ from proof.mutants import (
     test_erasures,
     test_filters,
     test_fulfilment,
+    test_guests,
     test_limits,
     test_log_lines,
     test_mails,
@@ -1134,6 +1136,22 @@ CHECKED_MUTANTS = (
         "token without a subject is accepted",
         edit_code(context.to_customer_id, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
         test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
+    ),
+    # The next faults concern the orders of guests.
+    CheckedMutant(
+        "a guest acts with the access token",
+        edit_code(request._authenticate, ("authenticate_link(event) if", "authenticate_caller(event) if")),
+        test_guests.test_a_link_opens_no_other_order,
+    ),
+    CheckedMutant(
+        "the link of a guest does not expire",
+        edit_code(guest_links.authenticate_guest, ("int(until) <=", "int(until) * 2 <=")),
+        test_guests.test_a_link_of_ninety_days_ends,
+    ),
+    CheckedMutant(
+        "a revoked link opens its order",
+        edit_code(guest_links.authenticate_guest, ("guest.link != int(link)", "guest.link < int(link)")),
+        test_guests.test_a_revoked_link_opens_nothing,
     ),
     # The next faults concern personal data in log lines.
     CheckedMutant(

@@ -63,3 +63,5 @@ def test_a_guest_orders_pays_opens_the_link_and_joins_an_account(tab: Tab, shop:
     expect(page.locator(".order-head")).to_contain_text("Bob Birch")
     page.goto(f"{tab.url}/{href}")
     expect(page.get_by_text("The link to the order was revoked")).to_be_visible()
+    assert all("401" in error for error in tab.seen.errors), "the browser logs the answer to the revoked link"
+    tab.seen.errors.clear()

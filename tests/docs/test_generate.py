@@ -33,6 +33,7 @@ from functions.shop import (
     customers,
     disputes,
     erasure,
+    guests,
     imports,
     orders,
     payments,
@@ -47,7 +48,7 @@ from functions.shop.payment_provider import ProviderRejected
 from local.world.expiry import expire_until
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
-from proof.support.actors import report_dispute, report_external_refund
+from proof.support.actors import place_guest_order, report_dispute, report_external_refund
 from proof.support.client_faults import record_calls
 from tests.docs.json_schema import schema_violations
 
@@ -144,6 +145,7 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
     with record_calls("events", "PutEvents") as calls:
         outdate_a_started_payment(harness)
         lose_money_outside_the_shop(harness)
+        join_the_order_of_a_guest(harness)
         everything_happens(harness)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
@@ -159,6 +161,12 @@ def outdate_a_started_payment(harness: ShopHarness) -> None:
     started_payments.start_payment(shop, harness.provider, ANN, order_id)
     credit = accounts.issue_store_credit(shop, STAFF, "credit", ANN.id, 500, "EUR").result["account_id"]
     credit_payments.pay_with_credit(shop, ANN, "part", order_id, accounts.CreditSource(str(credit)), 500)
+
+
+def join_the_order_of_a_guest(harness: ShopHarness) -> None:
+    order_id = place_guest_order(harness.shop, email="ann@example.com", pot=1).placed.order.order_id
+    guests.renew_link(harness.shop, STAFF, order_id)
+    assert guests.join_orders(harness.shop, ANN, ANN.id).order_ids == [order_id]
 
 
 def lose_money_outside_the_shop(harness: ShopHarness) -> None:
