@@ -230,7 +230,8 @@ class OrdersStack(Stack):
         )
         starter.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         starter.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        starter.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+        # The pepper opens the tokens of guests.
+        starter.grant("secretsmanager:GetSecretValue", on=[self.secrets.provider_arn, self.secrets.pepper_arn])
         starter.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
         return starter
 
@@ -330,7 +331,7 @@ class OrdersStack(Stack):
         environment = env.FulfilmentEnvironment(**self.table_environment, invoice_series=self.stage.invoice_series)
         worker = self.create_function("fulfilment_worker", environment, no_dead_letters=NO_DLQ_QUEUE)
         worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         return worker
 
     def create_order_notification_worker(self) -> ShopFunction:

@@ -342,7 +342,8 @@ def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
             yield from table.query(ORDER_ITEM_COLLECTION, order_id=order.order_id, limit=MAX_LIMIT).items
         except Unreadable:
             continue
-        yield from query_notifications_of_order(table, order, MAX_EXAMPLES).items
+        owner = e.OrderOwner(order_id=order.order_id, customer_id=order.customer_id, placed_at=order.placed_at)
+        yield from query_notifications_of_order(table, owner, MAX_EXAMPLES).items
     yield from table.query(
         PRODUCTS_OF_CATEGORY, catalog=e.DEFAULT_CATALOG, offered_in=e.ROOT_CATEGORY, limit=MAX_EXAMPLES
     ).items

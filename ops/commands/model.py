@@ -46,6 +46,8 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from
     "discontinued": False,
     "currency": "EUR",
     "discount": None,
+    "guest_id": None,
+    "joined_version": None,
 }
 NUMBERED_VALUES: Mapping[str, Sequence[Any]] = {
     "customer_id": ("ann", "bob", "cleo"),
@@ -175,6 +177,8 @@ def _key_attributes(index: IndexName) -> dict[str, Any]:
 def _make_sample(cls: type[Any], number: int) -> Any:
     hints = typing.get_type_hints(cls)
     values = {name: _sample_value(name, hints[name], number) for name in hints}
+    if cls is e.Customer:
+        values |= {"order_id": None, "link": None}  # a registered customer, not a guest
     if hints.get("name") is str:
         values["name"] = NAMES.get(cls.__name__, NUMBERED_VALUES["customer_name"])[number - 1]
     return cls(**values)

@@ -67,10 +67,11 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     page = tab.page
     tab.open("shop")
     page.get_by_role("button", name="Add to basket: Amber mug").first.click()
-    expect(page.get_by_text("Sign in to place an order.")).to_be_visible()
+    expect(page.get_by_text("Sign in, or order as a guest.")).to_be_visible()
     assert views(page) == ["Shop", "API"]
     assert page.title().endswith(" Mugs & More")
     expect(page.get_by_role("button", name="Place order")).to_have_count(0)
+    expect(page.get_by_role("button", name="Order as a guest")).to_be_visible()
 
     sign_in(page, "carol", "Sign in to order")
     assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
