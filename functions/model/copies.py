@@ -104,6 +104,14 @@ def number_of_order(order: e.Order | e.ArchivedOrder) -> Iterator[e.OrderNumber]
     yield copy_fields(order, e.OrderNumber)
 
 
+def feed_entry_of_payment(payment: e.Payment) -> Iterator[e.FeedEntry]:
+    yield copy_fields(payment, e.FeedEntry, list="PAYMENTS", id=payment.payment_id)
+
+
+def feed_entry_of_refund(refund: e.Refund) -> Iterator[e.FeedEntry]:
+    yield copy_fields(refund, e.FeedEntry, list="REFUNDS", id=refund.refund_id)
+
+
 def sales_of_order(order: e.Order) -> Iterator[e.Sale]:
     """Yield a copy of each line of a paid order: one Sale item for each product.
 
@@ -155,6 +163,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
     Snapshot(t.ORDER, t.ORDER_NUMBER, number_of_order),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_NUMBER, number_of_order),
+    Snapshot(t.PAYMENT, t.FEED_ENTRY, feed_entry_of_payment),
+    Snapshot(t.REFUND, t.FEED_ENTRY, feed_entry_of_refund),
 )
 LOGS: tuple[Log[Any, Any], ...] = (Log(t.ORDER, t.ACTIVITY, activity_entries),)
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(

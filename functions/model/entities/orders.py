@@ -15,6 +15,8 @@ OpenStatus = Literal[
 ]  # fmt: skip
 OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING"]
 
+Attention = Literal["OWED", "OVER_REFUNDED", "UNDOCUMENTED"]
+
 
 @entity
 class Line:
@@ -217,6 +219,16 @@ class Order:
         An example is the amount of a lost dispute. 0 if the order has no invoice: the first parcel comes with it.
         """
         return max(0, self.refunded + self.owed - self.credited) if self.parcels else 0
+
+    @property
+    def attention(self) -> tuple[Attention, ...]:
+        """Why a person must look at the money of the order. Empty if nothing is wrong."""
+        reasons: dict[Attention, int] = {
+            "OWED": self.owed,
+            "OVER_REFUNDED": self.over_refunded,
+            "UNDOCUMENTED": self.undocumented,
+        }
+        return tuple(reason for reason, amount in reasons.items() if amount)
 
     @property
     def documents_status(self) -> str | None:
