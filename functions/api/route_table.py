@@ -21,6 +21,7 @@ ROUTES = (
     ("PATCH", "/companies/{company_id}", "companies"),
     ("DELETE", "/companies/{company_id}", "companies"),
     ("GET", "/companies/{company_id}", "companies"),
+    ("GET", "/companies/{company_id}/orders", "companies"),
     ("PUT", "/companies/{company_id}/members/{customer_id}", "companies"),
     ("DELETE", "/companies/{company_id}/members/{customer_id}", "companies"),
     ("GET", "/credit-notes/missing", "credit_notes"),

@@ -343,6 +343,7 @@ SALE = Row(
 ORDER_NUMBER = Row(
     e.OrderNumber,
     "NUMBER#{number} / ORDER#{order_id}",
+    gsi1="COMPANY#{company_id} / ORDER#{placed_at}#{order_id}",
     gsi2="ORDERS#{shard} / {placed_at}#{order_id}",
     kind="snapshot",
     unique_fields=("order_id",),
@@ -427,7 +428,6 @@ INDEX_PROJECTIONS: Mapping[str, tuple[str, ...] | None] = {
                 *get_type_hints(e.QueuedOrder),
                 *get_type_hints(e.Activity),
                 *get_type_hints(e.ErasedCustomer),
-                *get_type_hints(e.OrderNumber),
                 *get_type_hints(e.Document),
             }
         )

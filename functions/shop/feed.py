@@ -16,18 +16,21 @@ from functions.model.entities import (
     ArchivedOrder,
     Document,
     FeedEntry,
+    ListedOrder,
     Order,
-    OrderNumber,
     OrderStatus,
     Payment,
     Refund,
 )
+from functions.model.errors import NotFound
 from functions.model.patterns import (
+    COMPANY_BY_ID,
     DOCUMENTS_NEWEST_FIRST,
     DOCUMENTS_OLDEST_FIRST,
     FEED_NEWEST_FIRST,
     FEED_OLDEST_FIRST,
     ORDERS_NEWEST_FIRST,
+    ORDERS_OF_COMPANY,
     ORDERS_OLDEST_FIRST,
 )
 from functions.model.table import ORDER, ORDER_NUMBER, PAYMENT, REFUND
@@ -87,7 +90,22 @@ def list_orders(
             return OrderPage(tuple(found), paged.seal(after), read, read - len(found))
 
 
-def _position(entry: OrderNumber) -> str:
+def list_orders_of_company(shop: ShopContext, request: ListRequest, company_id: str) -> ListPage[Order | ArchivedOrder]:
+    """Return the orders that a company's members placed in the time range, newest first (access pattern A31c).
+
+    An order belongs to the company that its customer had when it was placed. Raises NotAllowed if the caller is not
+    staff, and NotFound if the company does not exist.
+    """
+    request.caller.require_group("staff")
+    if shop.table.get(COMPANY_BY_ID, company_id=company_id) is None:
+        raise NotFound("company")
+    page = read_page(shop, request, ORDERS_OF_COMPANY, company_id=company_id)
+    orders = _read_items(shop, ORDER, [{"order_id": entry.order_id} for entry in page.items])
+    found = (orders.get((entry.order_id,)) for entry in page.items)
+    return ListPage(tuple(order for order in found if order is not None), page.cursor)
+
+
+def _position(entry: ListedOrder) -> str:
     return ORDER_NUMBER.templates("gsi2")[1].render({"placed_at": entry.placed_at, "order_id": entry.order_id})
 
 

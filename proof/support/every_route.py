@@ -127,6 +127,7 @@ STAFF_ROUTES = {
     "PATCH /companies/{company_id}",
     "DELETE /companies/{company_id}",
     "PUT /companies/{company_id}/members/{customer_id}",
+    "GET /companies/{company_id}/orders",
     "DELETE /companies/{company_id}/members/{customer_id}",
     "POST /products",
     "PATCH /products/{product_id}",
@@ -228,6 +229,8 @@ def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     """Create an order of Ann and one resource of each kind. Return their path parameters."""
     assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
+    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
+    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     fulfilment = fulfil_order(api.shop, order_id)
@@ -237,8 +240,6 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
     report_external_refund(api.shop, "pi_1", 1)
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
-    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
-    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
         "code": "SPRING",

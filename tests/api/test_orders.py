@@ -140,7 +140,7 @@ def test_staff_list_each_state_and_only_a_closed_one_counts_what_was_read(api: A
     with_copies(api, api.place_order().body["order_id"])
     for status in OPEN_STATUSES:
         assert "read" not in api.call("GET", "/orders", STAFF, status=status).body
-    closed = {"items": [], "cursor": None, "read": 1, "discarded": 1}
+    closed: dict[str, Any] = {"items": [], "cursor": None, "read": 1, "discarded": 1}
     assert api.call("GET", "/orders", STAFF, status="DELIVERED").body == closed
 
 

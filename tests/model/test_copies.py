@@ -302,7 +302,7 @@ def test_a_summary_is_derived_from_its_order() -> None:
 
 
 @pytest.mark.parametrize(("row", "item", "kind"), [(t.PAYMENT, payment(), "PAYMENTS"), (t.REFUND, refund(), "REFUNDS")])
-def test_a_payment_or_refund_is_entered_in_its_list_once_and_stays_there(row: Row[Any], item: Any, kind: str) -> None:
+def test_a_payment_or_refund_is_entered_in_its_list_once_and_stays_there(row: Row[Any], item: Any, kind: Any) -> None:
     id = item.payment_id if row is t.PAYMENT else item.refund_id
     entry = e.FeedEntry(list=kind, order_id="o1", id=id, created_at=AT, version=1)
     changed = replace(item, status="FAILED", amount=1, version=2)

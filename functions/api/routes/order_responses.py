@@ -196,7 +196,7 @@ class OrderInList(ResponseModel):
 
     `items`: the number of pieces, only in a list of a customer's orders. `customer_name`: only in a list of orders with
     the same status, and not after the customer's data was erased. `attention`: why a person must look at the order's
-    money, only in the list of all orders: OWED, OVER_REFUNDED or UNDOCUMENTED (a credit note is missing).
+    money, only in the lists for staff of all states: OWED, OVER_REFUNDED or UNDOCUMENTED (a credit note is missing).
     """
 
     always_sent = ("order_id",)

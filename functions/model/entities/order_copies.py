@@ -81,12 +81,13 @@ class Sale:
 class OrderNumber:
     """Maps an order number to the order, and lists all orders by time. This item stays when the order is archived.
 
-    It has only what never changes, so that a change of the order costs no write here or in the index.
+    It has only what never changes, so that a change of the order costs no write here or in an index.
     """
 
     order_id: str
     placed_at: Instant
     version: int
+    company_id: str | None = None
 
     @property
     def number(self) -> str:
@@ -95,6 +96,14 @@ class OrderNumber:
     @property
     def shard(self) -> str:
         return FEED_SHARDS.of(self.order_id)
+
+
+@entity
+class ListedOrder:
+    """The attributes of an OrderNumber that are stored in GSI2, the index that lists all orders."""
+
+    order_id: str
+    placed_at: Instant
 
 
 @entity

@@ -151,6 +151,8 @@ class Order:
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
 
+    `company_id`: the company that the customer bought for when the order was placed; None if there was none.
+
     `sales_shards`: the number of partitions over which the sales of a product were spread when the order was placed;
     None if it was 1. Each change of the order uses this number. So its sales keep their keys, although the setting may
     have been raised since.
@@ -192,6 +194,7 @@ class Order:
     delivered_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
+    company_id: str | None = None
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None
     restored_at: Instant | None = None
@@ -341,6 +344,7 @@ class ArchivedOrder:
     object_key: str
     sha256: str
     version: int
+    company_id: str | None = None
     archived_at: Instant | None = None
 
 
