@@ -343,7 +343,7 @@ SALE = Row(
 ORDER_NUMBER = Row(
     e.OrderNumber,
     "NUMBER#{number} / ORDER#{order_id}",
-    gsi1="COMPANY#{company_id} / ORDER#{placed_at}#{order_id}",
+    gsi1="COMPANY_ORDERS#{company_id} / {placed_at}#{order_id}",
     gsi2="ORDERS#{shard} / {placed_at}#{order_id}",
     kind="snapshot",
     unique_fields=("order_id",),
