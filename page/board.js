@@ -180,8 +180,8 @@ function showPages(list, asked, { me, signal, showCount }) {
     if (!found.items.length && cursors.length === 1 && !found.cursor) return [head, nothing(asked)];
     const shown = [...rows.values()].map((one) => one.shown);
     const below = asked.status === ALL_OPEN ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : turning(found.cursor);
-    const read = found.discarded > 0 && el("p", { class: "hint" }, `${plural(found.read, "order")} read, ${number(found.discarded)} with another status.`);
-    return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), read || "", below || ""];
+    const counted = found.discarded > 0 && el("p", { class: "hint" }, `${plural(found.read, "order")} read, ${number(found.discarded)} with another status.`);
+    return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), counted || "", below || ""];
   }
 
   /** Updates the state in each row, but moves no row. For new orders, shows a button that reloads the list. */
@@ -228,9 +228,9 @@ function orderRow(order, me, signal) {
     const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
     const customer = el("a", { href: `#/customers/${encodeURIComponent(order.customer_id)}`, title: order.customer_id }, order.customer_name || shortId(order.customer_id));
     const why = (now.attention ?? order.attention ?? []).map((reason) => ATTENTION[reason] ?? reason).join(", ");
-    const states = why ? el("div", { class: "row tight" }, status, chip(`Check: ${why}`, "bad")) : status;
+    const state = why ? el("div", { class: "row tight" }, status, chip(`Check: ${why}`, "bad")) : status;
     const placed = el("span", null, timeOf(order.placed_at), el("span", { class: "hint" }, ` ${duration(Math.max(0, Date.now() - Date.parse(order.placed_at)))} ago`));
-    const cells = row(orderLink(order.order_id), states, placed, customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    const cells = row(orderLink(order.order_id), state, placed, customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
     shown.replaceChildren(...cells.children);
     if (focused) ([...shown.querySelectorAll("a, button")].find((one) => one.textContent === focused) ?? shown.querySelector("a")).focus({ preventScroll: true });
     drawn = now;
