@@ -1,9 +1,9 @@
-// The board, for staff: the open orders of all customers by state, with their commands. It updates itself.
+// The board, for staff: the orders of all customers by state, with their commands. It updates itself.
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
-import { money, number, plural, shortId, stateName } from "./format.js";
+import { duration, money, number, plural, shortId, stateName } from "./format.js";
 import { missingCreditNotes, unmatchedPayments } from "./payments.js";
 import { groupOf, isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
@@ -12,8 +12,10 @@ import { seedOffer } from "./seedShop.js";
 import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
-/** The status in the address if the list has the open orders of all states. */
-const ALL = "";
+const CLOSED = ["DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED"];
+/** The status in the address if the list has all orders, or the open orders of all states. */
+const ALL = "", ALL_OPEN = "OPEN";
+const ATTENTION = { OWED: "money is owed", OVER_REFUNDED: "more was refunded than paid", UNDOCUMENTED: "a credit note is missing" };
 const PAGE = 20;
 const MOST_COUNTED = 100;
 const LIST_MS = 4000;
@@ -24,7 +26,7 @@ const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number:
 export function show(place, { query, signal }) {
   const me = isStaff(person()) ? person() : staffMember();
   const asked = {
-    status: OPEN.includes(query.get("status")) ? query.get("status") : ALL,
+    status: [...OPEN, ...CLOSED, ALL_OPEN].includes(query.get("status")) ? query.get("status") : ALL,
     from: query.get("from") ?? "",
     to: query.get("to") ?? "",
     order: query.get("order") === "oldest" ? "oldest" : "newest",
@@ -41,7 +43,7 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-const nameOf = (status) => (status === ALL ? "All open" : stateName(status));
+const nameOf = (status) => ({ [ALL]: "All", [ALL_OPEN]: "All open" })[status] ?? stateName(status);
 
 /** Calls `run` repeatedly while the tab is visible and no dialog is open. Waits for each call before the next. */
 function repeat(run, milliseconds, signal) {
@@ -65,35 +67,36 @@ function addressOf(asked) {
 
 /**
  * Returns a tab for each state, with its number of orders, and `showCount(status, page)`, which shows the number of a page.
- * The API returns no counts. So this counts a page of ids, unless the list has the orders of all states and counts them.
+ * The API returns no counts. So this counts a page of ids, unless the list has all open orders and counts them.
  */
 function tabs(asked, me, signal) {
   const counts = new Map(OPEN.map((status) => [status, el("span", { class: "board-count" })]));
   const showCount = (status, { items, cursor }) => (counts.get(status).textContent = `${number(items.length)}${cursor ? "+" : ""}`);
-  const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status), " ", counts.get(status));
+  const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, nameOf(status), counts.has(status) && " ", counts.get(status));
   const count = async (status) => {
     const said = Object.entries({ status, from: asked.from, to: asked.to, limit: MOST_COUNTED, fields: "order_id" }).filter(([, value]) => value);
     showCount(status, await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal }));
   };
   const countAll = () => Promise.all(OPEN.map(count));
-  if (asked.status !== ALL) {
+  if (asked.status !== ALL_OPEN) {
     countAll().catch(() => {});
     repeat(countAll, COUNTS_MS, signal);
   }
-  const all = el("a", { href: addressOf({ ...asked, status: ALL }), "aria-current": asked.status === ALL && "page" }, nameOf(ALL));
-  return { element: el("nav", { class: "tabs", "aria-label": "Status" }, all, OPEN.map(tab)), showCount };
+  return { element: el("nav", { class: "tabs", "aria-label": "Status" }, [ALL, ALL_OPEN, ...OPEN].map(tab)), showCount };
 }
 
 function filters(asked) {
   const from = field("Placed from", "from", { type: "datetime-local", value: localMoment(asked.from) });
   const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
   const order = field("Sort", "order", {}, { options: [["newest", "newest first", asked.order === "newest"], ["oldest", "oldest first", asked.order === "oldest"]] });
+  const closed = CLOSED.includes(asked.status) ? asked.status : "";
+  const status = field("Closed status", "status", {}, { options: [["", "any", !closed], ...CLOSED.map((one) => [one, stateName(one).toLowerCase(), one === closed])] });
   const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");
-  const made = form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
-    location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
+  const made = form({ class: "inline", "aria-label": "Filter" }, [status, from, to, order], "Show", () => {
+    location.hash = addressOf({ status: status.control.value || (closed ? ALL : asked.status), from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
   }, { kind: "", also: all ? [all] : [] });
-  const isOpen = addressOf({ ...asked, status: "" }) !== addressOf({}) || matchMedia("(min-width: 60rem)").matches;
-  return el("details", { open: isOpen }, el("summary", null, "Time range and sorting"), made);
+  const isOpen = closed || addressOf({ ...asked, status: "" }) !== addressOf({}) || matchMedia("(min-width: 60rem)").matches;
+  return el("details", { open: Boolean(isOpen) }, el("summary", null, "Time range and sorting"), made);
 }
 
 // Finding --------------------------------------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ const WAYS = {
   }],
 };
 
-/** Returns the search form. It also finds delivered, cancelled and archived orders, which no list of the board has. */
+/** Returns the search form. It finds orders in any state, also archived orders. */
 function finder(list, me, signal, stopPages) {
   const way = field("Find by", "way", {}, { options: Object.entries(WAYS).map(([name, [label]]) => [name, label.toLowerCase()]) });
   const text = field(WAYS.number[0], "text", { required: true, autocomplete: "off", spellcheck: "false" });
@@ -144,13 +147,13 @@ function showPages(list, asked, { me, signal, showCount }) {
   const arrived = el("span", null);
   let rows = new Map();
   const turn = () => fill(place, "orders", page);
-  const stop = repeat(async () => rows && update(await read()), asked.status === ALL ? ALL_MS : LIST_MS, signal);
+  const stop = repeat(async () => rows && update(await read()), asked.status === ALL_OPEN ? ALL_MS : LIST_MS, signal);
   list.append(place);
   turn();
   return { stop };
 
   function read() {
-    return asked.status === ALL ? readAll() : readState(asked.status, cursors.at(-1));
+    return asked.status === ALL_OPEN ? readAll() : readState(asked.status, cursors.at(-1));
   }
 
   function readState(status, cursor) {
@@ -158,7 +161,7 @@ function showPages(list, asked, { me, signal, showCount }) {
     return get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
   }
 
-  /** Merges the first pages of all states, because the API lists orders of one state. */
+  /** Merges the first pages of all open states, because the API lists the open orders of one state. */
   async function readAll() {
     const found = await Promise.all(OPEN.map((status) => readState(status)));
     found.forEach((page, at) => showCount(OPEN[at], page));
@@ -174,10 +177,11 @@ function showPages(list, asked, { me, signal, showCount }) {
     rows = new Map(found.items.map((order) => [order.order_id, orderRow(order, me, signal)]));
     arrived.replaceChildren();
     announce(`${plural(found.items.length, "order")} shown`);
-    if (!found.items.length && cursors.length === 1) return [head, nothing(asked)];
+    if (!found.items.length && cursors.length === 1 && !found.cursor) return [head, nothing(asked)];
     const shown = [...rows.values()].map((one) => one.shown);
-    const below = asked.status === ALL ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : turning(found.cursor);
-    return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), below || ""];
+    const below = asked.status === ALL_OPEN ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : turning(found.cursor);
+    const counted = found.discarded > 0 && el("p", { class: "hint" }, `${plural(found.read, "order")} read, ${number(found.discarded)} with another status.`);
+    return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), counted || "", below || ""];
   }
 
   /** Updates the state in each row, but moves no row. For new orders, shows a button that reloads the list. */
@@ -200,15 +204,15 @@ function showPages(list, asked, { me, signal, showCount }) {
 }
 
 function nothing(asked) {
-  const text = asked.from || asked.to ? "Choose another time range or another status." : "Orders appear here when they reach this status. Find delivered orders by their number.";
-  if (asked.status === ALL) return empty("No open orders", text, seedOffer());
+  const text = asked.from || asked.to ? "Choose another time range or another status." : "Orders appear here when they reach this status.";
+  if (asked.status === ALL || asked.status === ALL_OPEN) return empty(asked.status === ALL ? "No orders" : "No open orders", text, seedOffer());
   return empty(`No order has the status “${stateName(asked.status)}”`, text);
 }
 
 /**
  * Returns the row of an order: {shown, update(order, status)}. After a command, it shows the new state and commands.
  * `update` shows the current state of the order. `order` is undefined if the order has left the list of `status`. If the
- * row still shows this status then, or the list has all states, `update` reads the order.
+ * row still shows this status then, or the list has all orders or all open ones, `update` reads the order.
  */
 function orderRow(order, me, signal) {
   const shown = el("tr");
@@ -223,13 +227,17 @@ function orderRow(order, me, signal) {
     const status = now.archived ? chip("Archived", "over") : stateChip(now.status);
     const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
     const customer = el("a", { href: `#/customers/${encodeURIComponent(order.customer_id)}`, title: order.customer_id }, order.customer_name || shortId(order.customer_id));
-    const cells = row(orderLink(order.order_id), status, timeOf(order.placed_at), customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    const why = (now.attention ?? order.attention ?? []).map((reason) => ATTENTION[reason] ?? reason).join(", ");
+    const state = why ? el("div", { class: "row tight" }, status, chip(`Check: ${why}`, "bad")) : status;
+    const placed = el("span", null, timeOf(order.placed_at), el("span", { class: "hint" }, ` ${duration(Math.max(0, Date.now() - Date.parse(order.placed_at)))} ago`));
+    const cells = row(orderLink(order.order_id), state, placed, customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
     shown.replaceChildren(...cells.children);
     if (focused) ([...shown.querySelectorAll("a, button")].find((one) => one.textContent === focused) ?? shown.querySelector("a")).focus({ preventScroll: true });
     drawn = now;
   };
   const update = async (now, status) => {
-    const changed = now ?? ((status === ALL ? OPEN.includes(drawn.status) : drawn.status === status) ? await read() : drawn);
+    const isShown = status === ALL || (status === ALL_OPEN ? OPEN.includes(drawn.status) : drawn.status === status);
+    const changed = now ?? (isShown ? await read() : drawn);
     if (changed.version > drawn.version) draw(changed);
   };
   draw(order);

@@ -35,7 +35,7 @@ const ON_A_LAPTOP = {
   strangers: "Put products into the basket, and order as a guest. Nothing here is charged.",
   shelves: "Add six sample products.",
   staffShops: "Choose alice, bob or another customer at the top to place an order.",
-  board: "All open orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
+  board: "All orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
   noParcel: "There is no parcel to ship. The local warehouse shipped it already, or it is not requested yet.",
   unanswered: "The shop does not answer. Is `make up` still running?",
   unknown: "The shop does not know this user any more. Choose the user again.",
@@ -52,7 +52,7 @@ const ELSEWHERE = {
   strangers: "Put products into the basket. Sign in, or order as a guest.",
   shelves: "New products will appear here.",
   staffShops: "Sign in as a customer to place an order.",
-  board: "All open orders, by state.",
+  board: "All orders, by state.",
   noParcel: "There is no parcel to ship. It is already in transit, or not requested yet.",
   get unanswered() {
     return textOf("problem.unanswered");

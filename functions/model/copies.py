@@ -37,13 +37,15 @@ class Snapshot(Generic[S, C]):
     returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
     change. It is then written for each version of the primary item, even if nothing else changes. So if it has the
     version of its primary item, all other copies are complete, too. If `derive` returns several snapshots, the first
-    one is the last that is written.
+    one is the last that is written. `stays`: whether the snapshot stays when its primary item is deleted, such as a
+    payment whose order is archived.
     """
 
     source_row: Row[S]
     target_row: Row[C]
     derive: Callable[[S], Iterable[C]]
     is_last: bool = False
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,14 @@ def number_of_order(order: e.Order | e.ArchivedOrder) -> Iterator[e.OrderNumber]
     yield copy_fields(order, e.OrderNumber)
 
 
+def feed_entry_of_payment(payment: e.Payment) -> Iterator[e.FeedEntry]:
+    yield copy_fields(payment, e.FeedEntry, list="PAYMENTS", id=payment.payment_id)
+
+
+def feed_entry_of_refund(refund: e.Refund) -> Iterator[e.FeedEntry]:
+    yield copy_fields(refund, e.FeedEntry, list="REFUNDS", id=refund.refund_id)
+
+
 def sales_of_order(order: e.Order) -> Iterator[e.Sale]:
     """Yield a copy of each line of a paid order: one Sale item for each product.
 
@@ -167,6 +177,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
     Snapshot(t.ORDER, t.ORDER_NUMBER, number_of_order),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_NUMBER, number_of_order),
+    Snapshot(t.PAYMENT, t.FEED_ENTRY, feed_entry_of_payment, stays=True),
+    Snapshot(t.REFUND, t.FEED_ENTRY, feed_entry_of_refund, stays=True),
 )
 LOGS: tuple[Log[Any, Any], ...] = (Log(t.ORDER, t.ACTIVITY, activity_entries),)
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
@@ -249,7 +261,9 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     # A stored copy is deleted only if the delete request has a higher version than the copy. A removed source item has
     # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
-    delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
+    stay = {one.target_row for one in SNAPSHOTS if one.stays}
+    left = [pair for place, pair in before.items() if place not in after and pair[0] not in stay]
+    delete = tuple((into, replace(copy, version=later)) for into, copy in left)
     return CopyChanges(put, delete, tuple(log_entries(change)), last)
 
 

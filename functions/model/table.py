@@ -2,8 +2,9 @@
 
 Each item type has one row. The row has a text "partition / sort" for the table, and one for each index that contains
 the items. GSI1 finds items by another id, or from the other side of a relation, such as the followers of a product.
-GSI2 lists open orders, unfinished erasures of customers, and the activity of all customers by day. Each list in GSI2 is
-spread over several partitions (shards). GSI3 lists items by date, and best sellers by the number of pieces.
+GSI2 lists all orders and documents by time, open orders, unfinished erasures of customers, and the activity of all
+customers by day. Each list in GSI2 is spread over several partitions (shards). GSI3 lists items by date, and best
+sellers by the number of pieces.
 
 A row also declares whose personal data the items hold (`owner`, `personal`), why the items are kept, and what an
 erasure does with them. functions/model/personal_data.py derives exports and erasures from these declarations.
@@ -241,6 +242,7 @@ INVOICE = Row(
     e.Invoice,
     "ORDER#{order_id} / INVOICE#{invoice_id}",
     gsi1="INVOICE#{invoice_id} / INVOICE",
+    gsi2="DOCUMENTS#{shard} / {issued_at}#{invoice_id}",
     gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}",
     unique_fields=("invoice_id",),
     written_by="fulfilment",
@@ -341,11 +343,22 @@ SALE = Row(
 ORDER_NUMBER = Row(
     e.OrderNumber,
     "NUMBER#{number} / ORDER#{order_id}",
+    gsi1="COMPANY_ORDERS#{company_id} / {placed_at}#{order_id}",
+    gsi2="ORDERS#{shard} / {placed_at}#{order_id}",
     kind="snapshot",
     unique_fields=("order_id",),
     written_by="copies_reader",
     owner=NOBODY,
     purpose="it has only ids, to find an order by its number",
+)
+# Payments and refunds change, so a key of theirs in an index would be written again with each change.
+FEED_ENTRY = Row(
+    e.FeedEntry,
+    "FEED#{list}#{shard} / {created_at}#{order_id}#{id}",
+    kind="snapshot",
+    unique_fields=("list", "order_id", "id"),
+    written_by="copies_reader",
+    owner=NOBODY,
 )
 ACTIVITY = Row(
     e.Activity,
@@ -415,6 +428,7 @@ INDEX_PROJECTIONS: Mapping[str, tuple[str, ...] | None] = {
                 *get_type_hints(e.QueuedOrder),
                 *get_type_hints(e.Activity),
                 *get_type_hints(e.ErasedCustomer),
+                *get_type_hints(e.Document),
             }
         )
     ),

@@ -263,6 +263,7 @@ def replace_order_with_stub(
         object_key=object_key,
         sha256=sha256,
         version=order.version + 1,
+        company_id=closed.company_id,
         archived_at=shop.now_instant(),
         guest_id=closed.guest_id,
     )

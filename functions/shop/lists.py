@@ -63,7 +63,11 @@ class PagedQuery(Generic[T]):
 
     def query(self, limit: int) -> QueryPage[T]:
         """Query the table for a page with at most `limit` items. Raises InvalidCursor."""
-        return self.shop.table.query(self.pattern, limit=limit, after=self.after, **self._arguments)
+        return self.query_after(self.after, limit)
+
+    def query_after(self, after: str | None, limit: int) -> QueryPage[T]:
+        """Query the table for at most `limit` items after this position. None means from the first item on."""
+        return self.shop.table.query(self.pattern, limit=limit, after=after, **self._arguments)
 
     def page(self, items: Iterable[A], after: str | None) -> ListPage[A]:
         """Return a page with these items. `after`: the position after which the next page starts."""

@@ -326,6 +326,7 @@ def _build_order(
         fingerprint=body_fingerprint,
         customer_name=customer.name,
         customer_version=customer.version,
+        company_id=customer.company_id,
         sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,
     )
 

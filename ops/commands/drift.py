@@ -29,7 +29,7 @@ from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import SweepSegment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ACCOUNT, ACTIVITY, CONTRIBUTION, ORDER, RETURN, REVIEW
+from functions.model.table import ACCOUNT, ACTIVITY, CONTRIBUTION, FEED_ENTRY, ORDER, RETURN, REVIEW
 from functions.shop.shop import ShopContext
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key, parse_key
@@ -41,8 +41,10 @@ from ops.repair.copy_checks import (
     ImagesByKey,
     ItemCheck,
     activity_sources,
+    feed_entry_sources,
     find_activity_discrepancies,
     find_order_discrepancies,
+    find_orphaned_feed_entry,
     find_orphaned_snapshot,
     read_source,
     snapshot_sources,
@@ -378,6 +380,7 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
         SNAPSHOTS_OF_ORDERS,
         ItemCheck(lambda _, image, sources: find_orphaned_snapshot(image, sources), snapshot_sources),
     ),
+    FEED_ENTRY: ItemCheck(lambda _, image, sources: find_orphaned_feed_entry(image, sources), feed_entry_sources),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     **COMPANY_CHECKS,
     CONTRIBUTION: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),

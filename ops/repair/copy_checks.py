@@ -7,6 +7,7 @@ shows the current state of its primary item. A log entry records one change of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,9 +22,12 @@ from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLEC
 from functions.model.table import (
     ACTIVITY,
     ARCHIVED_ORDER,
+    FEED_ENTRY,
     ORDER,
     ORDER_NUMBER,
     ORDER_SUMMARY,
+    PAYMENT,
+    REFUND,
     ROWS_BY_TYPE,
     SALE,
 )
@@ -142,7 +146,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # check the copies of one order ----------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Yield the missing and wrong copies of one order.
+    """Yield the missing and wrong copies of one order, and of its payments and refunds.
 
     `images`: all items of the order's partition, in DynamoDB JSON. The log entries that the order must have are derived
     from its timeline.
@@ -162,6 +166,19 @@ def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[
         for into, entry in expected_log_entries(shop, item, images):
             expected[copies.key_pair(into, entry)] = (into, into.encode(entry), entry.version)
         yield from _check_customer_name(shop, item, found)
+    yield from _compare_copies(shop, row, item, expected)
+    for image in images:
+        with suppress(Unreadable):  # the scan reports an unreadable item
+            if image.get("type", {}).get("S") in (PAYMENT.type, REFUND.type):
+                yield from find_snapshot_discrepancies(shop, *read_source(image))
+
+
+def find_snapshot_discrepancies(shop: ShopContext, row: Row[Any], item: Any) -> Iterator[Discrepancy]:
+    """Yield the missing and wrong snapshots of a primary item that is no order, such as a payment."""
+    yield from _compare_copies(shop, row, item, _expected_snapshots(shop, row, item))
+
+
+def _compare_copies(shop: ShopContext, row: Row[Any], item: Any, expected: ExpectedCopies) -> Iterator[Discrepancy]:
     existing = load_existing(shop, list(expected))
     # Repair the last copy last: if it has the order's version, the archive Lambda assumes that all copies are complete.
     for place, (into, copy, least) in sorted(expected.items(), key=lambda one: copies.is_last(row, one[1][0])):
@@ -263,6 +280,32 @@ def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discr
         is_one = all(image.get(name, {}).get("S") == getattr(item, name) for name in names)
     else:
         is_one = not isinstance(item, Mapping) and place in copies.copies_of(row, item)
+    if not is_one:
+        yield Discrepancy("snapshot orphaned", place, image, None, (row, item))
+
+
+def feed_entry_sources(image: Image) -> list[ItemKey]:
+    """Return the keys of the order of a FeedEntry, and of its payment or refund. Raises InvalidKeyValue."""
+    key = match_key(FEED_ENTRY, item_key(image))
+    assert key is not None
+    row = PAYMENT if key["list"] == "PAYMENTS" else REFUND
+    ids = {"order_id": key["order_id"], "payment_id": key["id"], "refund_id": key["id"]}
+    return [item_key(ORDER.key(**ids)), item_key(row.key(**ids))]
+
+
+def find_orphaned_feed_entry(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if a FeedEntry belongs to no payment or refund. It stays when the order is archived.
+
+    `image`: the entry. `sources`: the existing items of `feed_entry_sources`, by key. Raises Unreadable.
+    """
+    place = item_key(image)
+    order_place, place_of_source = feed_entry_sources(image)
+    row, item = find_order(sources, order_place[0].partition("#")[2])
+    if source := sources.get(place_of_source):
+        row, item = read_source(source)
+        is_one = place in copies.copies_of(row, item)
+    else:
+        is_one = isinstance(item, ArchivedOrder) or getattr(item, "status", "") == "ARCHIVING"
     if not is_one:
         yield Discrepancy("snapshot orphaned", place, image, None, (row, item))
 

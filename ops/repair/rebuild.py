@@ -31,7 +31,7 @@ from functions.model.states import CLOSED_STATUSES
 from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
 from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.shop import ShopContext, retry_on_conflict
-from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
+from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, find_snapshot_discrepancies
 from ops.repair.order_history import list_changes, list_status_changes
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
@@ -174,7 +174,11 @@ def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # the archive Lambda is moving the order to S3, so write nothing
-    faults = _find_rebuilt(shop, item) if isinstance(item, Order | ArchivedOrder) else []
+    faults = (
+        _find_rebuilt(shop, item)
+        if isinstance(item, Order | ArchivedOrder)
+        else list(find_snapshot_discrepancies(shop, row, item))
+    )
     contribution = totals.current_contribution(row, item, shop.now_instant())
     counting = total_writes(shop, contribution) if contribution else []
     if not dry:

@@ -59,6 +59,8 @@ RULES: tuple[Rule, ...] = (
     totals.reviews_are_the_last_ones_written,
     copies.lists_show_the_order,
     copies.lists_of_goods_show_the_order,
+    copies.lists_by_time_have_everything_once,
+    copies.pages_by_time_are_sorted,
     states.nothing_is_sent_without_sale,
     states.orders_end_for_a_reason,
     states.delivered_orders_have_arrived,

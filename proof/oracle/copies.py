@@ -1,6 +1,7 @@
-"""The oracle's rules for copies: the lists of orders and of sold goods agree with the orders."""
+"""The oracle's rules for copies: the lists of orders, sold goods, documents and money agree with their items."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -53,6 +54,55 @@ def lists_of_goods_show_the_order(books: Books) -> Iterator[str]:
                 yield f"the list of {product} shows order {order.id} as {shown} instead of {wanted}"
             elif versions[-1][1] is None and versions[-1][0] < _seconds(order.item["placed_at"]) + 400 * 86_400:
                 yield f"order {order.id} left the list of {product} too early"
+
+
+def lists_by_time_have_everything_once(books: Books) -> Iterator[str]:
+    """Check that each order, document, payment and refund is once in its list of the shop, at its time.
+
+    Archived payments and refunds stay in their lists.
+    """
+    listed = Counter(_listed(item) for item in books.current)
+    expected = {("ORDERS", f"{order.item['placed_at']}#{order.id}") for order in books.orders.values()}
+    for kind, name, at, id in LISTED:
+        for *_, (_, item) in books.versions_of(kind):
+            order_id = "" if kind == "Invoice" else f"#{item['order_id']}"
+            expected.add((name, f"{item[at]}{order_id}#{item[id]}"))
+    ignored = books.seen.ignored_orders
+    for place in expected | {found for found in listed if found[0]}:
+        if not ignored & set(place[1].split("#")):
+            books.count_premise(f"an entry was looked up: {place[0]}")
+            if listed[place] != (place in expected):
+                yield f"{place} is {listed[place]} times in the list, expected: {place in expected}"
+
+
+def pages_by_time_are_sorted(books: Books) -> Iterator[str]:
+    """Check that each page of a list of orders for staff is sorted by time, and shows each order once."""
+    for _, asked in books.asked("GET", "/orders"):
+        if not asked.succeeded or asked.is_customer:
+            continue
+        shown = [(one["placed_at"], one["order_id"]) for one in asked.answer["items"]]
+        books.count_premise("an order was listed", len(shown))
+        if sorted(set(shown)) not in (shown, shown[::-1]):
+            yield f"{asked.path} shows {shown}"
+        for at, id in shown:
+            if id in books.orders and books.orders[id].item["placed_at"] != at:
+                yield f"{asked.path} shows order {id} at {at}"
+
+
+LISTED = (
+    ("Invoice", "DOCUMENTS", "issued_at", "invoice_id"),
+    ("Payment", "PAYMENTS", "created_at", "payment_id"),
+    ("Refund", "REFUNDS", "created_at", "refund_id"),
+)
+"""By item type: its list, and the attributes with the time and the id in this list."""
+
+
+def _listed(item: Item) -> tuple[str, str]:
+    """Return the list in which an item is an entry, and the place of the entry; ("", "") if it is none."""
+    if item["type"] == "FeedEntry":
+        return item["list"], item["SK"]
+    is_entry = item["type"] in ("OrderNumber", "Invoice")
+    return (str(item["GSI2PK"]).partition("#")[0], item["GSI2SK"]) if is_entry else ("", "")
 
 
 def _sold(order: OrderRecord, product: str) -> tuple[int, int, int]:

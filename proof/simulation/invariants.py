@@ -332,9 +332,9 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 # copies and totals ----------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that each snapshot agrees with its order. A snapshot is an item that copies the latest version of an order.
+    """Check that each snapshot agrees with the order, payment or refund that it copies, in its latest version.
 
-    No snapshot may be missing, and no snapshot may exist without its order. The Sale items of an archived order do not
+    No snapshot may be missing, and no snapshot may exist without its item. The Sale items of an archived order do not
     change. A Sale item may be missing when its ttl has passed.
     """
     expected: dict[tuple[str, str], Any] = {}
@@ -345,6 +345,12 @@ def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) ->
                 found = copies.copies_of(ROWS_BY_TYPE["Order"], owned.order)
                 expected |= {place: copy for place, (into, copy) in found.items() if into is SALE}
             expected |= {place: copy for place, (_, copy) in copies.copies_of(row, row.decode(owned.image)).items()}
+        for item in [*owned.items_of_type("Payment"), *owned.items_of_type("Refund")]:
+            found = copies.copies_of(ROWS_BY_TYPE[type(item).__name__], item)
+            expected |= {place: copy for place, (_, copy) in found.items()}
+    for image in [image for images in ledger.orphans.values() for image in images]:
+        row = ROWS_BY_TYPE[image["type"]["S"]]
+        expected |= {place: copy for place, (_, copy) in copies.copies_of(row, row.decode(image)).items()}
     for image in world.table.of_type(*_SNAPSHOTS):
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)

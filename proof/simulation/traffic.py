@@ -99,6 +99,10 @@ Several items share the maximum, so that no single item gets too many writes.
 IMPORTED = ("jug", "can", "urn")
 """Products that do not exist until an import of a product file creates them."""
 COMPANIES = ("acme", "initech")
+LISTS = (
+    "/orders?order=oldest", "/orders?order=newest", "/orders?status=DELIVERED", "/invoices?order=newest",
+    "/payments?order=oldest", "/refunds?order=newest",
+)  # fmt: skip
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
 """An email address that several customers try to register. Only one customer can have it at a time."""
@@ -998,6 +1002,7 @@ class SimulatedTraffic:
         match image.get("type", {}).get("S"), event_name:
             case "Invoice", "INSERT":
                 self._read_documents(image["order_id"]["S"], image["invoice_id"]["S"])
+                self._read_lists(image["invoice_id"]["S"])
             case "Order", _ if "GSI3PK" in image:  # the index of the orders with undocumented money
                 self._document_withdrawals(image["order_id"]["S"], image["version"]["N"])
 
@@ -1039,6 +1044,23 @@ class SimulatedTraffic:
                         self._check_status(said, (200, 404) if is_own else (404,), f"reading {path}")
 
         self.clients.start("customer", read, HOUR * self.rng.random(*drawn, "when") ** 3)
+
+    def _read_lists(self, invoice_id: str) -> None:
+        """Sometimes read a list of all orders, documents, payments or refunds as staff, and try it as a customer."""
+        drawn = ("reads lists", invoice_id)
+        path, customer = self.rng.choice(LISTS, *drawn), self.rng.choice(CUSTOMERS, *drawn, "customer")
+
+        def read() -> None:
+            self._check_status(self.clients.call(customer, "GET", path), (403,), f"reading {path} as a customer")
+            cursor: str | None = ""
+            while cursor is not None:
+                query = f"&cursor={quote(cursor)}" if cursor else ""
+                said = self.clients.call(STAFF, "GET", f"{path}&limit=7{query}")
+                self._check_status(said, (200,), f"reading {path}")
+                cursor = said.body["cursor"] if said is not None and said.status == 200 else None
+
+        if self.rng.happens(0.3, *drawn, "at all"):
+            self.clients.start("staff", read, HOUR * self.rng.random(*drawn, "when"))
 
     def _close_payment(self, order_id: str, payment_id: str) -> None:
         """Send the request of staff that closes a payment without money."""

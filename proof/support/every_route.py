@@ -132,6 +132,7 @@ STAFF_ROUTES = {
     "PATCH /companies/{company_id}",
     "DELETE /companies/{company_id}",
     "PUT /companies/{company_id}/members/{customer_id}",
+    "GET /companies/{company_id}/orders",
     "DELETE /companies/{company_id}/members/{customer_id}",
     "POST /products",
     "PATCH /products/{product_id}",
@@ -149,6 +150,9 @@ STAFF_ROUTES = {
     "GET /discounts/{code}",
     "POST /discounts/{code}/end",
     "GET /credit-notes/missing",
+    "GET /invoices",
+    "GET /payments",
+    "GET /refunds",
     "POST /orders/{order_id}/credit-notes",
     "GET /tax-table",
     "PUT /tax-table",
@@ -257,6 +261,8 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     `guest_order_id`, `guest_invoice_id` and `guest_token` are those of the guest.
     """
     assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
+    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
+    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     fulfilment = fulfil_order(api.shop, order_id)
@@ -270,8 +276,6 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     invoiced = fulfil_order(api.shop, guest["guest_order_id"])
     assert invoiced is not None
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
-    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
-    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
         **guest,

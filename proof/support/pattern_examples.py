@@ -20,6 +20,9 @@ SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES
 INVOICE, ACTIVITY, EARLIER = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.EARLIER_TIMELINE]
 
 
+NUMBER, FEED_ENTRY = SAMPLES[t.ORDER_NUMBER], SAMPLES[t.FEED_ENTRY]
+
+
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
 
 
@@ -82,6 +85,9 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     for ids in IDS_BY_SHARD.values():
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
+            yield t.ORDER_NUMBER, replace(NUMBER, order_id=id, placed_at=moment(n))
+            yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=id, issued_at=moment(n), customer_id="bob")
+            yield t.FEED_ENTRY, replace(FEED_ENTRY, id=id, created_at=moment(n))
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
             yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=10_000_000 + n)
             yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
@@ -108,6 +114,8 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.SALE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
+        yield t.ORDER_NUMBER, replace(NUMBER, order_id=id, placed_at=behind if n % 2 else before)
+        yield t.FEED_ENTRY, replace(FEED_ENTRY, id=id, created_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
         yield t.ORDER, replace(undocumented(), order_id=f"u{id}", placed_at=behind)
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
@@ -184,6 +192,18 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.UNMATCHED_PAYMENTS_BY_DATE: Call({"open_status": "UNMATCHED"}),
     p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),
+    **dict.fromkeys(
+        (
+            p.ORDERS_NEWEST_FIRST,
+            p.ORDERS_OLDEST_FIRST,
+            p.ORDERS_OF_COMPANY,
+            p.DOCUMENTS_NEWEST_FIRST,
+            p.DOCUMENTS_OLDEST_FIRST,
+            p.FEED_NEWEST_FIRST,
+            p.FEED_OLDEST_FIRST,
+        ),
+        Call(asked={"limit": 5, **RANGE}),
+    ),
     p.NOTIFICATIONS_OF_ORDER: Call(asked=RANGE),
 }
 """Calls with other parameters than the default: the first five items, with the key of the sample."""

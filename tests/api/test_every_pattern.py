@@ -24,6 +24,9 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"status": "PENDING"}),
     ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
+    ("/orders", {"order": "oldest"}),
+    ("/invoices", {"order": "oldest"}),
+    ("/payments", {"order": "oldest"}),
 )
 """Requests with query parameters, which use further access patterns."""
 

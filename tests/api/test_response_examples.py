@@ -98,6 +98,8 @@ NULL_ELSEWHERE = {
     "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed credited "
     "due",
     "Parcel": "address",  # null if the customer is erased
+    "PaymentEntryAnswer": "payment",  # null if the order is archived
+    "RefundEntryAnswer": "refund",
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows
     "SellerAnswer": "bank",  # null if staff gave none

@@ -38,19 +38,59 @@ def test_the_board_counts_the_orders_of_each_state(tab: Tab) -> None:
     placed(tab)
     tab.open("board?status=SHIPPED")
     states = tab.page.get_by_role("navigation", name="Status").get_by_role("link")
-    expect(states.nth(1)).to_have_text(re.compile(r"^Awaiting payment [1-9]\d*\+?$"))
-    expect(states).to_have_count(8)
-    for state in states.all()[1:]:
+    expect(states.nth(2)).to_have_text(re.compile(r"^Awaiting payment [1-9]\d*\+?$"))
+    expect(states).to_have_count(9)
+    for state in states.all()[2:]:
         expect(state).to_have_text(re.compile(r" \d+\+?$"))
     counted = {request for request in tab.seen.requests if "fields=order_id" in request}
     assert len(counted) == 7
 
 
-def test_the_board_begins_with_the_open_orders_of_all_states(tab: Tab, shop: LaptopShop) -> None:
+def test_the_board_begins_with_all_orders_and_keeps_the_filter_in_its_address(tab: Tab, shop: LaptopShop) -> None:
+    people, page = DemoClients(shop.shop()), tab.page
+    ids = [people.place_order(people.create_stocked_product(5), quantity=1)["order_id"] for _ in range(2)]
+    people.staff.post(f"/orders/{ids[0]}/cancel", None)
+    wait_until(
+        "the orders in the list", lambda: {one["order_id"] for one in people.staff.get("/orders")["items"]} >= {*ids}
+    )
+    tab.open("board")
+    expect(page.get_by_role("link", name="All", exact=True)).to_have_attribute("aria-current", "page")
+    orders = panel(page, "Orders: All")
+    expect(orders.get_by_role("row", name=ids[0][:8])).to_contain_text("Cancelled")
+    expect(orders.get_by_role("row", name=ids[1][:8])).to_contain_text(re.compile(r"Awaiting payment.* ago"))
+    page.get_by_label("Closed status").select_option("CANCELLED")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_role("row", name=ids[1][:8])).to_have_count(0)
+    expect(panel(page, "Orders: Cancelled").get_by_role("row", name=ids[0][:8])).to_be_visible()
+    expect(page.get_by_text(re.compile(r"orders? read, \d+ with another status"))).to_be_visible()
+    assert "status=CANCELLED" in page.url
+
+
+def test_the_board_shows_more_pages_of_all_orders_and_what_needs_a_person(tab: Tab) -> None:
+    """The API's answers are replaced: a first page whose order needs a person, and a second page."""
+    page = tab.page
+    order = {"customer_id": "ann", "status": "RETURNED", "placed_at": "2026-01-01T00:00:00.000Z", "currency": "EUR"}
+    order |= {"total": 1, "version": 1, "archived": False}
+
+    def answer(route: Any) -> None:
+        is_second = "cursor=next" in route.request.url
+        shown = {**order, "order_id": "second-page" if is_second else "first-page"}
+        shown["attention"] = [] if is_second else ["UNDOCUMENTED"]
+        route.fulfill(json={"items": [shown], "cursor": None if is_second else "next"})
+
+    page.route(re.compile(r"/api/orders\?order=newest&limit=20"), answer)
+    tab.open("board")
+    expect(page.get_by_role("row", name="first-page")).to_contain_text("Check: a credit note is missing")
+    page.get_by_role("button", name="Next page").click()
+    expect(page.get_by_role("row", name="second-page")).to_be_visible()
+    expect(page.get_by_text("Check:")).to_have_count(0)
+
+
+def test_the_board_lists_the_open_orders_of_all_states(tab: Tab, shop: LaptopShop) -> None:
     people = DemoClients(shop.shop())
     ids = [people.place_order(people.create_stocked_product(5), quantity=1)["order_id"] for _ in range(2)]
     people.pay_order(people.staff.get(f"/orders/{ids[0]}"))
-    tab.open("board")
+    tab.open("board?status=OPEN")
     orders = panel(tab.page, "Orders: All open")
     for id in ids:
         expect(orders.get_by_role("row", name=id[:8])).to_be_visible()

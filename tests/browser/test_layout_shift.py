@@ -46,8 +46,8 @@ def test_views_of_a_seeded_shop_show_its_data_and_do_not_move(shop: LaptopShop, 
         expect(page.get_by_role("progressbar", name="Seeded orders")).to_be_visible()
         expect(page.locator(".product")).not_to_have_count(0, timeout=10 * PATIENCE_MS)
         tab.open("board")
-        expect(page.get_by_role("link", name="All open")).to_have_attribute("aria-current", "page")
-        expect(panel(page, "Orders: All open").get_by_role("row").nth(2)).to_be_visible()
+        expect(page.get_by_role("link", name="All", exact=True)).to_have_attribute("aria-current", "page")
+        expect(panel(page, "Orders: All").get_by_role("row").nth(2)).to_be_visible()
         tab.open("insight")
         expect(panel(page, "Sold").get_by_role("slider").first).to_be_visible()
     assert _views_that_move(shop, chromium) == []

@@ -23,7 +23,7 @@ from functions.model.copies import (
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, Transition, apply_order_command
 from functions.model.timelines import merge_timeline
 from proof.support.examples import many
-from proof.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
+from proof.support.samples import AT, HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order, payment, refund
 
 Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
 
@@ -316,6 +316,16 @@ def test_a_summary_is_derived_from_its_order() -> None:
         version=1,
         items=3,
     )
+
+
+@pytest.mark.parametrize(("row", "item", "kind"), [(t.PAYMENT, payment(), "PAYMENTS"), (t.REFUND, refund(), "REFUNDS")])
+def test_a_payment_or_refund_is_entered_in_its_list_once_and_stays_there(row: Row[Any], item: Any, kind: Any) -> None:
+    id = item.payment_id if row is t.PAYMENT else item.refund_id
+    entry = e.FeedEntry(list=kind, order_id="o1", id=id, created_at=AT, version=1)
+    changed = replace(item, status="FAILED", amount=1, version=2)
+    assert plan_copy_changes(change(None, item)).put == ((t.FEED_ENTRY, entry),)
+    for todo in (plan_copy_changes(change(item, changed)), plan_copy_changes(change(changed, None))):
+        assert (todo.put, todo.delete, todo.append, todo.last) == ((), (), (), None)
 
 
 def test_an_activity_ends_90_days_after_it_happened() -> None:

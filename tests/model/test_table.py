@@ -117,6 +117,8 @@ def test_the_shard_of_an_item_never_changes_and_all_shards_are_used() -> None:
 
 SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
     (t.ORDER, lambda id: order(order_id=id)),
+    (t.ORDER_NUMBER, lambda id: replace(SAMPLES[t.ORDER_NUMBER], order_id=id)),
+    (t.INVOICE, lambda id: replace(SAMPLES[t.INVOICE], invoice_id=id)),
     (t.ACTIVITY, lambda id: replace(SAMPLES[t.ACTIVITY], change_id=id)),
     (t.ERASED_CUSTOMER, lambda id: replace(SAMPLES[t.ERASED_CUSTOMER], customer_id=id)),
 ]

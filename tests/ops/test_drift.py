@@ -132,7 +132,7 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
 
 
 # planted errors -------------------------------------------------------------------------------------------------------
-COPIES = {"OrderSummary", "Sale", "Activity"}
+COPIES = {"OrderSummary", "FeedEntry", "Sale", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "SalesMinute", "Contribution"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
@@ -213,6 +213,7 @@ ID_OF = {
     "Activity": "change_id",
     "Sale": "product_id",
     "OrderSummary": "order_id",
+    "FeedEntry": "id",
     "Contribution": "source",
     "Rating": "product_id",
     "BestSeller": "product_id",

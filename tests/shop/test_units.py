@@ -112,7 +112,7 @@ COSTS: dict[str, tuple[str, Callable[[ShopContext, Order], Any], dict[str, float
     "fulfil: invoice and its number, order, shipment; the seller is read": (
         "PAID",
         lambda shop, order: fulfil_order(shop, order.order_id),
-        {"Query": 1 + 0.5, "GetItem": 1, "TransactWriteItems": (2 + 1 + 1) + 2 + (2 + 2) + 2},
+        {"Query": 1 + 0.5, "GetItem": 1, "TransactWriteItems": (2 + 1 + 1 + 1) + 2 + (2 + 2) + 2},
     ),
     "dispatch": (
         "FULFILLING",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from functions.model.address_rules import check_country
 from functions.model.entities import complete_path
@@ -215,3 +216,19 @@ class Listed(ResponseModel, Generic[T]):
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """Return the name of this schema in the OpenAPI document, such as PageOfSale."""
         return f"PageOf{params[0].__name__}"
+
+
+class Filtered(Listed[T], Generic[T]):
+    """A page of a list that may be filtered after the read.
+
+    `read`: how many items were read. `discarded`: how many of them the filter left out. Both are omitted without such a
+    filter. A page can be empty although more pages follow.
+    """
+
+    read: int | SkipJsonSchema[None] = OMITTED
+    discarded: int | SkipJsonSchema[None] = OMITTED
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of this schema in the OpenAPI document, such as FilteredPageOfOrderInList."""
+        return f"FilteredPageOf{params[0].__name__}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -60,6 +60,8 @@ Since = Annotated[
 Until = Annotated[
     Timestamp | None, Query(alias="to", description="The end of the time range: a day or a time (UTC), excluded.")
 ]
+
+Order = Annotated[Literal["oldest", "newest"], Query(description="Which items come first.")]
 
 
 def list_answer(page: ListPage[T], to_answer: Callable[[T], A]) -> Listed[A]:

@@ -7,11 +7,12 @@ from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, list_answer
+from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
+from functions.api.routes.order_responses import OrderInList
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty
-from functions.shop import companies
+from functions.shop import companies, feed
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -113,6 +114,24 @@ def company(caller: SignedIn, company_id: Id, limit: Limit = 20, cursor: Cursor 
         ],
         cursor=found.cursor,
     )
+
+
+@router.get("/companies/<company_id>/orders", openapi_extensions=problem_responses(NotAllowed))
+def orders_of_company(
+    caller: SignedIn,
+    company_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[OrderInList]:
+    """List the orders that customers placed as members of a company, newest first. For staff.
+
+    A new order appears after a moment. An order stays in the list when its customer leaves the company.
+    """
+    request = ListRequest(caller, limit, cursor, since, until)
+    page = feed.list_orders_of_company(shop(), request, company_id)
+    return list_answer(page, OrderInList.of_order_with_attention)
 
 
 @router.put(

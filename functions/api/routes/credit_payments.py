@@ -5,14 +5,14 @@ from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response
-from functions.api.http.paging import Cursor, Limit, list_answer
+from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
-from functions.api.routes.order_responses import PaymentAnswer
+from functions.api.routes.order_responses import PaymentAnswer, PaymentEntryAnswer
 from functions.api.routes.payments import ProviderId
 from functions.model.errors import InsufficientFunds, NotAllowed, TooManyPayments, TooMuch, WrongCurrency, WrongState
-from functions.shop import credit_payments, payments
+from functions.shop import credit_payments, feed, payments
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -76,6 +76,23 @@ def payments_of_order(
     """
     request = ListRequest(caller, limit, cursor)
     return list_answer(credit_payments.list_payments_of_order(shop(), request, order_id), PaymentAnswer.of)
+
+
+@router.get("/payments", openapi_extensions=problem_responses(NotAllowed))
+def all_payments(
+    caller: SignedIn,
+    since: Since = None,
+    until: Until = None,
+    order: Order = "newest",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[PaymentEntryAnswer]:
+    """List all payments by the time when they came, also failed and unmatched payments. For staff.
+
+    A new payment appears after a moment.
+    """
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(feed.list_payments(shop(), request, oldest_first=order == "oldest"), PaymentEntryAnswer.of_entry)
 
 
 @router.get("/payments/<payment_id>/order", openapi_extensions=problem_responses(NotAllowed))

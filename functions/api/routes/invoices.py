@@ -8,15 +8,15 @@ from pydantic import StringConstraints
 
 from functions.api.http.context import SignedIn, get_language, resolve_customer_id, shop
 from functions.api.http.fields import Id, Language, LinkLanguage, Listed, ResponseModel, text_matching
-from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
+from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
-from functions.api.routes.order_responses import InvoiceAnswer
+from functions.api.routes.order_responses import DocumentAnswer, InvoiceAnswer
 from functions.model import entities as e
 from functions.model.errors import NotAllowed
 from functions.runtime import environment
-from functions.shop import invoices, sellers
+from functions.shop import feed, invoices, sellers
 from functions.shop.lists import ListPage, ListRequest
 
 router = Router()
@@ -40,6 +40,20 @@ class PrintLink(ResponseModel):
 def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
     """Show an invoice or a credit note by its number."""
     return _answer(invoices.get_invoice(shop(), caller, invoice_id))
+
+
+@router.get("/invoices", openapi_extensions=problem_responses(NotAllowed))
+def all_documents(
+    caller: SignedIn,
+    since: Since = None,
+    until: Until = None,
+    order: Order = "newest",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[DocumentAnswer]:
+    """List all invoices and credit notes by the time of issue. For staff."""
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(feed.list_documents(shop(), request, oldest_first=order == "oldest"), DocumentAnswer.of)
 
 
 @router.get("/orders/<order_id>/invoice")

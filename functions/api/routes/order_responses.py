@@ -10,6 +10,7 @@ from functions.dynamodb.keys import instant_from_epoch
 from functions.model import entities as e
 from functions.model import pricing
 from functions.model.timelines import merge_timeline
+from functions.shop.feed import MoneyEntry
 
 
 class AddressAnswer(ResponseModel):
@@ -194,7 +195,8 @@ class OrderInList(ResponseModel):
     """An order in a list.
 
     `items`: the number of pieces, only in a list of a customer's orders. `customer_name`: only in a list of orders with
-    the same status, and not after the customer's data was erased.
+    the same status, and not after the customer's data was erased. `attention`: why a person must look at the order's
+    money, only in the lists for staff of all states: OWED, OVER_REFUNDED or UNDOCUMENTED (a credit note is missing).
     """
 
     always_sent = ("order_id",)
@@ -208,11 +210,18 @@ class OrderInList(ResponseModel):
     items: int | SkipJsonSchema[None] = OMITTED
     customer_name: str | SkipJsonSchema[None] = OMITTED
     archived: bool = False
+    attention: Sequence[str] | SkipJsonSchema[None] = OMITTED
 
     @classmethod
     def of_order(cls, item: e.Order | e.ArchivedOrder) -> Self:
         """Return the answer for an order itself, which is not an item of a list."""
-        return cls.of(item).model_copy(update={"archived": isinstance(item, e.ArchivedOrder)})
+        return cls.of(item).model_copy(update={"archived": isinstance(item, e.ArchivedOrder), "attention": None})
+
+    @classmethod
+    def of_order_with_attention(cls, item: e.Order | e.ArchivedOrder) -> Self:
+        """Return the answer for an order, with the reasons why a person must look at it."""
+        reasons = item.attention if isinstance(item, e.Order) else ()
+        return cls.of_order(item).model_copy(update={"attention": reasons})
 
 
 class ShipmentAnswer(ResponseModel):
@@ -312,6 +321,55 @@ class PaymentAnswer(ResponseModel):
     received_on: str | None
     note: str | None
     updated_at: str
+
+
+class PaymentEntryAnswer(ResponseModel):
+    """A payment in the list of all payments. `payment`: null if it is in the archive, because its order is archived."""
+
+    order_id: str
+    payment_id: str
+    created_at: str
+    payment: PaymentAnswer | None
+
+    @classmethod
+    def of_entry(cls, item: MoneyEntry[e.Payment]) -> Self:
+        """Return the answer for an entry of the list."""
+        payment = PaymentAnswer.of(item.item) if item.item else None
+        entry = item.entry
+        return cls(order_id=entry.order_id, payment_id=entry.id, created_at=entry.created_at, payment=payment)
+
+
+class RefundEntryAnswer(ResponseModel):
+    """A refund in the list of all refunds. `refund`: null if it is in the archive, because its order is archived."""
+
+    order_id: str
+    refund_id: str
+    created_at: str
+    refund: RefundAnswer | None
+
+    @classmethod
+    def of_entry(cls, item: MoneyEntry[e.Refund]) -> Self:
+        """Return the answer for an entry of the list."""
+        refund = RefundAnswer.of(item.item) if item.item else None
+        return cls(
+            order_id=item.entry.order_id, refund_id=item.entry.id, created_at=item.entry.created_at, refund=refund
+        )
+
+
+class DocumentAnswer(ResponseModel):
+    """An invoice or a credit note in the list of all documents, without its lines and the customer's data.
+
+    `corrects`: the number of the invoice that a credit note corrects, else null.
+    """
+
+    invoice_id: str
+    kind: str
+    corrects: str | None
+    order_id: str
+    customer_id: str
+    issued_at: str
+    currency: str
+    total: int
 
 
 class PaidAnswer(ResponseModel):

@@ -1,8 +1,8 @@
 """Orders: quote and place an order, show and list orders, change the delivery address, and cancel."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Literal, Self, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -13,6 +13,7 @@ from functions.api.http.addresses import EXAMPLE_ADDRESS, PostalAddress
 from functions.api.http.context import SignedIn, log_order_id, resolve_customer_id, shop
 from functions.api.http.fields import (
     DiscountCode,
+    Filtered,
     Id,
     IdempotencyKey,
     Listed,
@@ -23,7 +24,7 @@ from functions.api.http.fields import (
     ResponseModel,
     one_line_text,
 )
-from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
+from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import (
@@ -56,8 +57,8 @@ from functions.model.errors import (
 )
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import observability
-from functions.shop import cancellation, orders, placing, sellers
-from functions.shop.lists import ListRequest
+from functions.shop import cancellation, feed, orders, placing, sellers
+from functions.shop.lists import ListPage, ListRequest
 
 router = Router()
 OrderNumber = Annotated[
@@ -65,6 +66,7 @@ OrderNumber = Annotated[
     Query(description="The number that mails show, or the whole order id. Upper or lower case does not matter."),
 ]
 P = TypeVar("P", bound="ProductQuantity")
+T = TypeVar("T")
 
 
 class ProductQuantity(RequestModel):
@@ -264,34 +266,42 @@ def requested(basket: Basket) -> tuple[dict[str, placing.RequestedLine], e.Addre
 @router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
 def list_orders(
     caller: SignedIn,
-    status: e.OpenStatus | None = None,
+    status: e.OrderStatus | None = None,
     number: OrderNumber | None = None,
     since: Since = None,
     until: Until = None,
-    order: Annotated[
-        Literal["oldest", "newest"] | None, Query(description="Which orders come first. Default: newest.")
-    ] = None,
+    order: Order | None = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[OrderInList]:
-    """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
+) -> Filtered[OrderInList]:
+    """List your own orders, newest first. For staff, list the orders of all customers, also archived orders.
+
+    Staff can choose a `status` and the `order` (default: newest first by the time of placing). An open order is in the
+    list of its status at once. In all other lists, it appears after a moment. The list of a closed status, such as
+    DELIVERED, reads the orders of all states and discards the others; `read` and `discarded` count them. It reads about
+    500 orders for each request at most: use the cursor to go on, or a time range to read fewer.
 
     With `number`, list your own orders with that number, or for staff, the orders of all customers with that number.
-    The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
-    but it is in the list of its customer only after a moment.
     """
     if number is not None:
         if status or since or until or order:
             raise InvalidInput("number", "cannot be combined with status, from, to and order")
         request = ListRequest(caller, limit, cursor)
-        return list_answer(orders.list_orders_by_number(shop(), request, number), OrderInList.of_order)
-    if status is None and order:
-        raise InvalidInput("status", "is required with order")
+        return _filtered(orders.list_orders_by_number(shop(), request, number), OrderInList.of_order)
     request = ListRequest(caller, limit, cursor, since, until)
-    if status is None:
-        return list_answer(orders.list_orders_of_customer(shop(), request, caller.id), OrderInList.of)
-    page = orders.list_orders_by_status(shop(), request, status, oldest_first=order == "oldest")
-    return list_answer(page, OrderInList.of)
+    if not (status or order or caller.is_staff):
+        return _filtered(orders.list_orders_of_customer(shop(), request, caller.id), OrderInList.of)
+    oldest_first = order == "oldest"
+    if status in e.OPEN_STATUSES:
+        open_orders = orders.list_orders_by_status(shop(), request, status, oldest_first=oldest_first)
+        return _filtered(open_orders, OrderInList.of)
+    page = feed.list_orders(shop(), request, status, oldest_first=oldest_first)
+    answer = _filtered(page, OrderInList.of_order_with_attention)
+    return answer.model_copy(update={"read": page.read, "discarded": page.discarded}) if status else answer
+
+
+def _filtered(page: ListPage[T], to_answer: Callable[[T], OrderInList]) -> Filtered[OrderInList]:
+    return Filtered(items=[to_answer(item) for item in page.items], cursor=page.cursor)
 
 
 @router.get("/customers/<customer_id>/orders")

@@ -20,15 +20,15 @@ from functions.api.http.fields import (
     command_response,
     text_matching,
 )
-from functions.api.http.paging import Cursor, Limit, list_answer
+from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import Amount
-from functions.api.routes.order_responses import RefundAnswer
+from functions.api.routes.order_responses import RefundAnswer, RefundEntryAnswer
 from functions.api.routes.payments import ProviderId
 from functions.model.entities import RefundCause
 from functions.model.errors import NotAllowed, TooMuch, WrongState
-from functions.shop import refund_processing, refunds
+from functions.shop import feed, refund_processing, refunds
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -169,6 +169,23 @@ def settle_refund(
     """
     done = refund_processing.settle_refund(shop(), caller, key, order_id, refund_id, settlement.reason)
     return command_response(done, Settled)
+
+
+@router.get("/refunds", openapi_extensions=problem_responses(NotAllowed))
+def all_refunds(
+    caller: SignedIn,
+    since: Since = None,
+    until: Until = None,
+    order: Order = "newest",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[RefundEntryAnswer]:
+    """List all refunds by the time when they were requested, in any state. For staff. A new one appears after a moment.
+
+    Refunds that a person made at the payment provider have the time of its first report.
+    """
+    request = ListRequest(caller, limit, cursor, since, until)
+    return list_answer(feed.list_refunds(shop(), request, oldest_first=order == "oldest"), RefundEntryAnswer.of_entry)
 
 
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))

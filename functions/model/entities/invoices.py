@@ -7,6 +7,7 @@ from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 from functions.model.entities.orders import Address, Discounted, Line
 from functions.model.entities.payments import PaymentMethod
+from functions.model.entities.sharding import FEED_SHARDS
 from functions.model.money import Currency
 
 
@@ -83,6 +84,27 @@ class Invoice:
     def payment_day(self) -> str:
         """The day on which the order was paid in full, such as 2026-11-21."""
         return self.paid_on or self.issued_at[:10]
+
+    @property
+    def shard(self) -> str:
+        return FEED_SHARDS.of(self.invoice_id)
+
+
+@entity
+class Document:
+    """The attributes of an invoice or a credit note that are stored in GSI2, the index that lists all documents."""
+
+    invoice_id: str
+    order_id: str
+    customer_id: str
+    issued_at: Instant
+    currency: Currency
+    total: int
+    corrects: str | None = None
+
+    @property
+    def kind(self) -> InvoiceKind:
+        return "CREDIT_NOTE" if self.corrects else "INVOICE"
 
 
 @entity

@@ -1,11 +1,12 @@
 """Copies of an order in other partitions, and the log entries of its changes."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 from functions.model.entities.orders import OrderStatus, order_number
-from functions.model.entities.sharding import ACTIVITY_SHARDS
+from functions.model.entities.sharding import ACTIVITY_SHARDS, FEED_SHARDS
 from functions.model.money import Currency
 
 
@@ -78,15 +79,49 @@ class Sale:
 
 @entity
 class OrderNumber:
-    """Maps an order number to the order. This item stays when the order is archived."""
+    """Maps an order number to the order, and lists all orders by time. This item stays when the order is archived.
+
+    It has only what never changes, so that a change of the order costs no write here or in an index.
+    """
 
     order_id: str
     placed_at: Instant
     version: int
+    company_id: str | None = None
 
     @property
     def number(self) -> str:
         return order_number(self.order_id)
+
+    @property
+    def shard(self) -> str:
+        return FEED_SHARDS.of(self.order_id)
+
+
+@entity
+class ListedOrder:
+    """The attributes of an OrderNumber that are stored in GSI2, the index that lists all orders."""
+
+    order_id: str
+    placed_at: Instant
+
+
+@entity
+class FeedEntry:
+    """An entry in the list of all payments, or of all refunds, by time. It stays when the order is archived.
+
+    `id`: the id of the payment or refund. The entry has only what never changes, so it is written once.
+    """
+
+    list: Literal["PAYMENTS", "REFUNDS"]
+    order_id: str
+    id: str
+    created_at: Instant
+    version: int
+
+    @property
+    def shard(self) -> str:
+        return FEED_SHARDS.of(self.id)
 
 
 @entity

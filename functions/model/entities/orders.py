@@ -15,6 +15,8 @@ OpenStatus = Literal[
 ]  # fmt: skip
 OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING"]
 
+Attention = Literal["OWED", "OVER_REFUNDED", "UNDOCUMENTED"]
+
 
 @entity
 class Line:
@@ -149,6 +151,8 @@ class Order:
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
 
+    `company_id`: the company that the customer bought for when the order was placed; None if there was none.
+
     `sales_shards`: the number of partitions over which the sales of a product were spread when the order was placed;
     None if it was 1. Each change of the order uses this number. So its sales keep their keys, although the setting may
     have been raised since.
@@ -193,6 +197,7 @@ class Order:
     delivered_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
+    company_id: str | None = None
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None
     guest_id: str | None = None
@@ -222,6 +227,16 @@ class Order:
         An example is the amount of a lost dispute. 0 if the order has no invoice: the first parcel comes with it.
         """
         return max(0, self.refunded + self.owed - self.credited) if self.parcels else 0
+
+    @property
+    def attention(self) -> tuple[Attention, ...]:
+        """Why a person must look at the money of the order. Empty if nothing is wrong."""
+        reasons: dict[Attention, int] = {
+            "OWED": self.owed,
+            "OVER_REFUNDED": self.over_refunded,
+            "UNDOCUMENTED": self.undocumented,
+        }
+        return tuple(reason for reason, amount in reasons.items() if amount)
 
     @property
     def documents_status(self) -> str | None:
@@ -338,6 +353,7 @@ class ArchivedOrder:
     object_key: str
     sha256: str
     version: int
+    company_id: str | None = None
     archived_at: Instant | None = None
     guest_id: str | None = None
 

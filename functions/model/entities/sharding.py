@@ -33,6 +33,12 @@ ERASURE_SHARDS = Shards(read=4, written=4)
 """The shards of the list of unfinished erasures."""
 ACTIVITY_SHARDS = Shards(read=4, written=4)
 """The shards of the list with the activity of all customers on a day."""
+FEED_SHARDS = Shards(read=4, written=4)
+"""The shards of the lists of all orders, documents, payments and refunds by time.
+
+The primary key of a FeedEntry contains the shard. So if `written` is raised, an operator's repair of copies writes a
+second entry for a payment or refund whose shard changes.
+"""
 SALES_MINUTE_SHARDS = Shards(read=8, written=8)
 """The shards of the sales of a minute. Each shard has a sum of its own.
 

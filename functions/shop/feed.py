@@ -1,0 +1,156 @@
+"""List all orders, documents, payments and refunds of the shop by time, for staff.
+
+The lists have only what never changes, such as the id and the time. So a later change of an order costs no write in a
+list. The current state comes from the items themselves, with one BatchGetItem for each 100 items. A Lambda that reads
+the table's stream writes the entries of orders, payments and refunds. So a new entry may be missing for a moment. The
+reads are eventually consistent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from functions.dynamodb.errors import Unreadable
+from functions.dynamodb.keys import Row
+from functions.model.entities import (
+    ArchivedOrder,
+    Document,
+    FeedEntry,
+    ListedOrder,
+    Order,
+    OrderStatus,
+    Payment,
+    Refund,
+)
+from functions.model.errors import NotFound
+from functions.model.patterns import (
+    COMPANY_BY_ID,
+    DOCUMENTS_NEWEST_FIRST,
+    DOCUMENTS_OLDEST_FIRST,
+    FEED_NEWEST_FIRST,
+    FEED_OLDEST_FIRST,
+    ORDERS_NEWEST_FIRST,
+    ORDERS_OF_COMPANY,
+    ORDERS_OLDEST_FIRST,
+)
+from functions.model.table import ORDER, ORDER_NUMBER, PAYMENT, REFUND
+from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
+from functions.shop.shop import ShopContext
+
+T = TypeVar("T")
+MAX_READ = 500
+"""The maximum number of orders that one request with a status reads. They cost about 250 read units."""
+CHUNK = 100
+
+
+@dataclass(frozen=True)
+class OrderPage(ListPage[T]):
+    """A page of orders. `read`: how many orders were read. `discarded`: how many of them have another status."""
+
+    read: int = 0
+    discarded: int = 0
+
+
+@dataclass(frozen=True)
+class MoneyEntry(Generic[T]):
+    """A payment or a refund in the list. `item`: None if it is in the archive, because its order is archived."""
+
+    entry: FeedEntry
+    item: T | None
+
+
+def list_orders(
+    shop: ShopContext, request: ListRequest, status: OrderStatus | None = None, *, oldest_first: bool
+) -> OrderPage[Order | ArchivedOrder]:
+    """Return the orders of all customers that were placed in the time range (access patterns A31 and A31b).
+
+    Archived orders are included. With `status`, orders with another status are read and discarded. One call reads at
+    most MAX_READ orders, so a page can be empty although more pages follow. An order that this code cannot read is left
+    out, and logged. Raises NotAllowed if the caller is not staff.
+    """
+    request.caller.require_group("staff")
+    pattern = ORDERS_OLDEST_FIRST if oldest_first else ORDERS_NEWEST_FIRST
+    paged = PagedQuery(shop, request, pattern, {}, (status or "",))
+    found: list[Order | ArchivedOrder] = []
+    read, after = 0, paged.after
+    while True:
+        page = paged.query_after(after, CHUNK if status else request.limit)
+        orders = _read_items(shop, ORDER, [{"order_id": entry.order_id} for entry in page.items])
+        for entry in page.items:
+            if len(found) == request.limit:
+                break
+            read += 1
+            after = _position(entry)
+            order = orders.get((entry.order_id,))
+            if order is not None and status in (None, order.status):
+                found.append(order)
+        else:
+            after = page.after
+        if not status or after is None or len(found) == request.limit or read >= MAX_READ:
+            return OrderPage(tuple(found), paged.seal(after), read, read - len(found))
+
+
+def list_orders_of_company(shop: ShopContext, request: ListRequest, company_id: str) -> ListPage[Order | ArchivedOrder]:
+    """Return the orders that a company's members placed in the time range, newest first (access pattern A31c).
+
+    An order belongs to the company that its customer had when it was placed. Raises NotAllowed if the caller is not
+    staff, and NotFound if the company does not exist.
+    """
+    request.caller.require_group("staff")
+    if shop.table.get(COMPANY_BY_ID, company_id=company_id) is None:
+        raise NotFound("company")
+    page = read_page(shop, request, ORDERS_OF_COMPANY, company_id=company_id)
+    orders = _read_items(shop, ORDER, [{"order_id": entry.order_id} for entry in page.items])
+    found = (orders.get((entry.order_id,)) for entry in page.items)
+    return ListPage(tuple(order for order in found if order is not None), page.cursor)
+
+
+def _position(entry: ListedOrder) -> str:
+    return ORDER_NUMBER.templates("gsi2")[1].render({"placed_at": entry.placed_at, "order_id": entry.order_id})
+
+
+def list_documents(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[Document]:
+    """Return the invoices and credit notes that were issued in the time range (access patterns A32 and A32b).
+
+    Raises NotAllowed if the caller is not staff.
+    """
+    request.caller.require_group("staff")
+    return read_page(shop, request, DOCUMENTS_OLDEST_FIRST if oldest_first else DOCUMENTS_NEWEST_FIRST)
+
+
+def list_payments(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[MoneyEntry[Payment]]:
+    """Return the payments that came in the time range, also failed and unmatched ones (access patterns A33 and A33b).
+
+    Raises NotAllowed if the caller is not staff.
+    """
+    return _list_money(shop, request, PAYMENT, "PAYMENTS", "payment_id", oldest_first)
+
+
+def list_refunds(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[MoneyEntry[Refund]]:
+    """Return the refunds that were requested or reported in the time range (access patterns A33 and A33b).
+
+    Raises NotAllowed if the caller is not staff.
+    """
+    return _list_money(shop, request, REFUND, "REFUNDS", "refund_id", oldest_first)
+
+
+def _list_money(
+    shop: ShopContext, request: ListRequest, row: Row[T], name: str, id_field: str, oldest_first: bool
+) -> ListPage[MoneyEntry[T]]:
+    request.caller.require_group("staff")
+    page = read_page(shop, request, FEED_OLDEST_FIRST if oldest_first else FEED_NEWEST_FIRST, list=name)
+    found = _read_items(shop, row, [{"order_id": entry.order_id, id_field: entry.id} for entry in page.items])
+    return ListPage(tuple(MoneyEntry(it, found.get((it.order_id, it.id))) for it in page.items), page.cursor)
+
+
+def _read_items(shop: ShopContext, row: Row[Any], ids: Sequence[Mapping[str, str]]) -> dict[tuple[str, ...], Any]:
+    """Return the items that exist, by the values of `ids`. Unreadable items are left out, and logged."""
+    found: dict[tuple[str, ...], Any] = {}
+    for image in shop.table.batch_get_raw([row.key(**one) for one in ids]):
+        try:
+            item = shop.table.decode(image)
+        except Unreadable as error:
+            shop.table.on_decode_error(image, error)
+        else:
+            found[tuple(getattr(item, name) for name in ids[0])] = item
+    return found
