@@ -271,7 +271,7 @@ def find_outside_table(target: ShopTarget, order_id: str, customer: Customer | N
     Reads the newest MAX_FAILURES failures that were not redriven. A failure is of the order if it contains its id.
     """
     found: dict[str, list[Match]] = {"record_parked": [], "dead_letter": [], "address_suppressed": []}
-    failures = FailureRepository.for_target(target, wait_seconds=1)
+    failures = FailureRepository.for_target(target, wait_seconds=int("--stack" in target.options))
     with failures.receive_dead_letters() as letters:
         by_key = {letter.key: letter for letter in letters}
         entries = [entry for entry in failures.list_entries(letters) if not entry.redriven][:MAX_FAILURES]

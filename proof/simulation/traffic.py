@@ -350,7 +350,7 @@ class SimulatedTraffic:
             mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
             for id in self.rng.shuffled(mine, name)[:2]:
                 requests.extend(
-                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
+                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments", "/diagnosis")
                 )
                 requests.extend(("POST", f"/orders/{id}/{what}", None) for what in ("cancel", "payment-intents"))
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
