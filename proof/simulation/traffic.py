@@ -1056,9 +1056,14 @@ class SimulatedTraffic:
         for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
             paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
             own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
-            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices")]
+            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices", "/diagnosis")]
             for path in paths:
                 self.clients.call(customer, "GET", path)
+
+    def read_diagnoses(self) -> None:
+        """Let staff read what each order waits for."""
+        for order_id in self.known.orders:
+            self._expect(200, STAFF, "GET", f"/orders/{order_id}/diagnosis")
 
     def export_own_data(self) -> None:
         """Let each customer export all their data, page by page."""
