@@ -349,9 +349,8 @@ class SimulatedTraffic:
             self.clients.tasks.pause(HOUR * self.rng.random(name, "later"))
             mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
             for id in self.rng.shuffled(mine, name)[:2]:
-                requests.extend(
-                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments", "/diagnosis")
-                )
+                parts = ("", "/whole", "/invoice", "/payments", "/diagnosis")
+                requests.extend(("GET", f"/orders/{id}{part}", None) for part in parts)
                 requests.extend(("POST", f"/orders/{id}/{what}", None) for what in ("cancel", "payment-intents"))
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
             for method, path, body in requests:
@@ -1056,7 +1055,8 @@ class SimulatedTraffic:
         for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
             paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
             own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
-            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices", "/diagnosis")]
+            parts = ("", "/whole", "/payments", "/invoices", "/diagnosis")
+            paths += [f"/orders/{id}{part}" for id in own for part in parts]
             for path in paths:
                 self.clients.call(customer, "GET", path)
 
