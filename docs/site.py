@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.pages import commands, glossary, model, personal_data, states
+from docs.pages import causes, commands, glossary, model, personal_data, states
 from proof.conformance import board
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +26,7 @@ TOP_PAGES = {
 }
 """The pages of the site that are not in docs/: their file in the top folder, and their name in the site."""
 RENDERED_PAGES: Mapping[str, Callable[[], str]] = {
+    "causes.md": causes.render_page,
     "commands.md": commands.render_page,
     "conformance.md": board.render_page,
     "glossary.md": glossary.render_page,
@@ -41,6 +42,7 @@ SOURCES = {
     "functions/model/entities": "model.md",
     "docs/pages/personal_data.py": "personal-data.md",
     "functions/model/states.py": "states.md",
+    "functions/shop/diagnosis.py": "causes.md",
     "proof/conformance/probes": "conformance.md",
     "proof/conformance/results.json": "conformance.md",
 }

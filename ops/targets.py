@@ -20,6 +20,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.table import Table
+from functions.model.lambdas import resource_prefix
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import ShopContext
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
@@ -111,7 +112,10 @@ class ShopTarget:
 
     @property
     def shop(self) -> ShopContext:
-        return _make_shop(self.table)
+        """The shop with the settings that its stack has as outputs."""
+        names = ("payment_window_minutes", "closed_order_days", "return_window_days")
+        outputs = {name: self.outputs.get(resource_prefix(name)) for name in names}
+        return _make_shop(self.table, **{name: int(value) for name, value in outputs.items() if value})
 
     @property
     def bus_name(self) -> str:
@@ -166,8 +170,8 @@ def resolve_shop(args: argparse.Namespace) -> ShopContext:
     return _make_shop(resolve_table(args))
 
 
-def _make_shop(table: Table) -> ShopContext:
-    return ShopContext(table=table, new_id=lambda: uuid.uuid4().hex)
+def _make_shop(table: Table, **settings: Any) -> ShopContext:
+    return ShopContext(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
 
 def _find_deployed_target(name: str, region: str | None) -> ShopTarget:

@@ -17,26 +17,26 @@ const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
 const isShopStaff = (me) => groupOf(me) === "staff";
 
-/** The commands; those of staff are in English. `inList`: whether the rows of a list offer the command. `when`: returns whether an order allows it. */
+/** The commands; those of staff are in English. `inList`: whether the rows of a list offer the command. `when`: returns whether an order allows it. `solves`: the action of a diagnosis. */
 const ACTIONS = [
-  { name: () => "Restore", archived: true, who: isStaff, open: restore, laptop: true },
+  { name: () => "Restore", archived: true, who: isStaff, open: restore, laptop: true, solves: "restore_order" },
   { name: () => textOf("pay"), states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
-  { name: () => "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false },
-  { name: () => "Ship", states: TO_SHIP, who: isStaff, open: ship },
-  { name: () => "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
+  { name: () => "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false, solves: "ask_customer" },
+  { name: () => "Ship", states: TO_SHIP, who: isStaff, open: ship, solves: "report_parcel" },
+  { name: () => "Deliver", states: TO_DELIVER, who: isStaff, open: deliver, solves: "report_delivery" },
   { name: () => "Return", states: RETURNABLE, who: isStaff, open: giveBack },
-  { name: () => "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
-  { name: () => "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
+  { name: () => "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed"), solves: "answer_cancellation" },
+  { name: () => "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused"), solves: "answer_cancellation" },
   { name: () => "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
   { name: () => textOf("guest.new_link"), who: (me) => me?.token || isShopStaff(me), open: renewLink, inList: false, when: ({ customer_id: id, archived }) => id.startsWith("guest-") && !archived },
   { name: () => textOf("cancel"), states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
-/** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. */
-export function actionButtons({ order, me, done, small = false }) {
+/** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. `solves`: only those for this action of a diagnosis. */
+export function actionButtons({ order, me, done, small = false, solves }) {
   const asked = { order, me, done, path: ownPath(me, `/orders/${order.order_id}`) };
-  const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who, inList = true, when = () => archived || states.includes(order.status) }) =>
-    archived === Boolean(order.archived) && when(order) && who(me) && (inList || !small));
+  const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who, inList = true, solves: solved, when = () => archived || states.includes(order.status) }) =>
+    archived === Boolean(order.archived) && when(order) && who(me) && (solves ? solves === solved : inList || !small));
   const buttons = there.map(({ name, open, kind = "" }) =>
     button(name(), () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": textOf("action", { action: name(), id: shortId(order.order_id) }) }));
   return buttons.length && isStaff(me) && !small ? [staffNote(me), ...buttons] : buttons;

@@ -2,11 +2,12 @@
 
 import { get, ownPath, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
+import { diagnosisPanel } from "./diagnosis.js";
 import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
 import { textOf } from "./labels.js";
 import { sidePanels } from "./panels.js";
-import { choose, isStaff, person, staffMember } from "./people.js";
+import { choose, groupOf, isStaff, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import { oneAtATime, trace } from "./trace.js";
 import { button, chip, copyable, el, facts, failure, loading, row, stateChip, table, timeOf } from "./ui.js";
@@ -27,15 +28,16 @@ export function show(place, { id, query, signal, again, me = person() }) {
     const whole = await lookAt(head, about);
     if (!whole) return;
     course.update(whole);
-    await panels.refresh(whole);
+    await Promise.all([panels.refresh(whole), diagnosis && diagnosis.refresh(whole)]);
   });
+  const diagnosis = groupOf(me) === "staff" && diagnosisPanel({ id, me, signal, done: () => look() });
   const about = { id, me, signal, again, look, known: undefined };
   const [{ open }] = COURSES.filter(isHere);
   const course = open({ id, query, signal, look });
   const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, textOf("order.timeline")), course.state);
   const happened = el("section", { "aria-labelledby": "course" }, courseHead, course.element);
   place.append(
-    el("div", { class: "view-head" }, heading, copyable(id, textOf("order.id"))), head,
+    el("div", { class: "view-head" }, heading, copyable(id, textOf("order.id"))), head, diagnosis ? diagnosis.element : "",
     el("div", { class: "order-columns" }, happened, el("div", { class: "order-aside" }, course.aside, panels.element)));
 
   look();

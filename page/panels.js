@@ -147,7 +147,7 @@ const words = (name) => name.replaceAll("_", " ");
 function mails(items, { whole }) {
   if (!items) return none("The mails cannot be read now.");
   if (!items.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
-  if (!items.length) return none("No mail was sent yet.");
+  if (!items.length) return none("No mail was sent yet. If one is due, the diagnosis says why it is missing.");
   return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
     el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),
     el("p", { class: "hint" }, `to ${mail.to}, `, timeOf(mail.at)))));

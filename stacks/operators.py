@@ -85,6 +85,7 @@ class OperatorRole(Construct):
             on="*",
             because="These actions do not support resources.",
         )
+        self._grant("ses:GetSuppressedDestination", on="*", because="SES has one suppression list for the account.")
         self._grant_runbook_actions(runbook_resources, secrets, archive_bucket, failures)
 
     def _grant_table_access(self, table: OrdersTable) -> None:

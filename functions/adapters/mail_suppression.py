@@ -34,9 +34,12 @@ def client() -> Any:
     return clients.session().create_client("sesv2", config=config)
 
 
-def get_suppression(address: str) -> Suppression | None:
-    """Return the entry of an address in SES's suppression list, or None. Raises TableBusy if SES throttles the call."""
-    found = _call(client().get_suppressed_destination, address)
+def get_suppression(address: str, ses: Any = None) -> Suppression | None:
+    """Return the entry of an address in SES's suppression list, or None. Raises TableBusy if SES throttles the call.
+
+    `ses`: the client to use; None for the one of the API's function.
+    """
+    found = _call((ses or client()).get_suppressed_destination, address)
     if found is None:
         return None
     entry = found["SuppressedDestination"]

@@ -42,6 +42,7 @@ ROUTES = (
     ("GET", "/customers/{customer_id}/page", "customers"),
     ("GET", "/customers/{customer_id}/settings", "customers"),
     ("PUT", "/customers/{customer_id}/settings/notifications", "customers"),
+    ("GET", "/orders/{order_id}/diagnosis", "diagnosis"),
     ("POST", "/discounts", "discounts"),
     ("GET", "/discounts", "discounts"),
     ("GET", "/discounts/{code}", "discounts"),

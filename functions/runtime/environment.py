@@ -54,6 +54,7 @@ class ApiEnvironment(OriginEnvironment):
     `shop_name`: the shop's name, which is printed on invoices. `language`: the language of a customer who chose none.
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
     `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
+    `payment_window_minutes`: how many minutes an order waits for its payment.
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
@@ -72,6 +73,7 @@ class ApiEnvironment(OriginEnvironment):
     customer_writes_per_minute: int = 0
     customer_write_burst: int = 0
     unpaid_orders_per_customer: int = 0
+    payment_window_minutes: int = 30
     public_cache_seconds: int = 10
     public_url: str = ""
     issuer: str = ""

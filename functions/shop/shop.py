@@ -36,7 +36,7 @@ class ShopContext:
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
     `closed_order_days`: for how many days a closed order stays in the table before it is archived.
     `return_window_days`: for how many days delivered goods can be returned. `unpaid_orders_per_customer`: how many
-    unpaid orders a customer may have; 0 means no limit.
+    unpaid orders a customer may have; 0 means no limit. `payment_window_minutes`: how long an order waits for payment.
     """
 
     table: Table
@@ -45,6 +45,7 @@ class ShopContext:
     closed_order_days: int = 365
     return_window_days: int = 30
     unpaid_orders_per_customer: int = 0
+    payment_window_minutes: int = 30
 
     def now(self) -> datetime:
         return self.table.clock()

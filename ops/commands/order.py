@@ -6,28 +6,32 @@ The command writes nothing. The web page of the local shop also uses this module
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from functions.adapters import mail_suppression
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import Instant, instant_from_epoch, to_instant
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
-from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order, order_number
+from functions.model.entities import ArchivedOrder, Customer, Notification, Order, order_number
 from functions.model.money import format_amount
 from functions.model.patterns import ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE
 from functions.model.timelines import merge_timeline
-from functions.shop.archive import REFUNDS_IN_FLIGHT
+from functions.shop.diagnosis import Finding, Match, diagnose
 from functions.shop.order_notifications import query_notifications_of_order
 from functions.shop.shop import ShopContext
 from ops import targets
 from ops.cli_errors import RecordNotFound
+from ops.failures.failure_store import FailureRepository
 from ops.item_codec import decode_item
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, read_source
@@ -36,6 +40,7 @@ from ops.terminal_text import align_columns, colored
 from ops.timeline import build_timeline, entries_from_table, list_effects
 
 MAX_NOTIFICATIONS = 100
+MAX_FAILURES = 200
 
 JsonObject = dict[str, Any]
 
@@ -197,10 +202,11 @@ MONEY_COLUMNS = {"amount", "refunded", "owed", "total"}
 
 
 STEP_COLUMNS = ("at", "kind", "text")
+FINDING_COLUMNS = ("name", "since", "next try", "what", "what to do")
 
 
 def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = False) -> Iterator[str]:
-    """Yield lines of text about an order: its goods, its timeline, what is outstanding, and whether copies are in sync.
+    """Yield lines of text about an order: its goods, its timeline, what it waits for, and whether copies are in sync.
 
     `with_records`: also yield its items, every step of the journal (on the local shop), and each copy. For an archived
     order, these are the items in its S3 object. Raises RecordNotFound, Unreadable, Permanent.
@@ -236,7 +242,9 @@ def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = Fa
     entries = list(entries_from_table(stub, owned, mails, effects))
     story = [[_format_time(one["at"]), one["story"]] for one in build_timeline([], entries)]
     yield from _format_table("timeline", ("time (UTC)", "what"), story)
-    yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])
+    diagnosis = diagnose(target.shop, order_id, lambda customer: find_outside_table(target, order_id, customer))
+    yield from _format_table("cause", FINDING_COLUMNS, [*map(_format_finding, diagnosis.causes)])
+    yield from _format_table("next step", FINDING_COLUMNS, [_format_finding(diagnosis.next_step)])
     compared = compare_copies(target.shop, order_id)
     if with_records:
         for kind, items in groups.items():
@@ -257,37 +265,31 @@ def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = Fa
         )
 
 
-def list_outstanding(order: Order | ArchivedOrder, items: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield (text, time since when) for each outstanding step of an order. `items`: the order's items by type.
+def find_outside_table(target: ShopTarget, order_id: str, customer: Customer | None) -> dict[str, list[Match]]:
+    """Return the causes that the table does not show: failures about an order, and a suppressed address.
 
-    A step, such as a refund, is outstanding until it is done, also while it waits for a retry after a failure.
+    Reads the newest MAX_FAILURES failures that were not redriven. A failure is of the order if it contains its id.
     """
-    if isinstance(order, Order) and order.status in SOLD_STATUSES and not items["Invoice"]:
-        yield "invoice, by fulfilment", order.updated_at
-    if order.status in OUTSTANDING_BY_STATUS:
-        yield OUTSTANDING_BY_STATUS[order.status], order.updated_at
-    for kind, (is_outstanding, describe) in OUTSTANDING_BY_TYPE.items():
-        for item in filter(is_outstanding, items[kind]):
-            yield describe(item), item.at if kind == "Notification" else item.updated_at
+    found: dict[str, list[Match]] = {"record_parked": [], "dead_letter": [], "address_suppressed": []}
+    failures = FailureRepository.for_target(target, wait_seconds=int("--stack" in target.options))
+    with failures.receive_dead_letters() as letters:
+        by_key = {letter.key: letter for letter in letters}
+        entries = [entry for entry in failures.list_entries(letters) if not entry.redriven][:MAX_FAILURES]
+        for entry in entries:
+            letter = by_key.get(entry.key)
+            with suppress(RecordNotFound, ValueError):  # it was redriven meanwhile, or is no JSON
+                if order_id in json.dumps(letter.to_document() if letter else failures.read_document(entry.key)):
+                    summary = letter.summary() if letter else failures.summarize(entry.key)
+                    match = Match(Instant(entry.at), entry.key, reason=f"{summary['reader']}: {summary['reason']}")
+                    found["dead_letter" if letter else "record_parked"].append(match)
+    if customer and (suppression := mail_suppression.get_suppression(customer.email, target.client("sesv2"))):
+        found["address_suppressed"].append(Match(suppression.since, reason=suppression.reason))
+    return found
 
 
-OUTSTANDING_BY_STATUS = {
-    "PAID": "request to the warehouse, by fulfilment",
-    "CANCEL_REQUESTED": "answer to the cancellation, by the warehouse",
-    "ARCHIVING": "object in the archive, by archive",
-}
-REFUNDED_BY = {"REQUESTED": "refund", "SENT": "the payment provider"}
-OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], str]]] = {
-    "Shipment": (lambda it: it.status == "REQUESTED", lambda it: f"dispatch of {it.shipment_id}, by the warehouse"),
-    "Refund": (
-        lambda it: it.status in REFUNDS_IN_FLIGHT,
-        lambda it: f"refund {it.refund_id}, by {REFUNDED_BY[it.status]}",
-    ),
-    "Notification": (lambda it: it.status == "SENDING", lambda it: f"mail {it.event}, by order_notification"),
-    "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
-    "KeptEvent": (lambda it: True, lambda it: f"restore of the order, for the {it.kind.lower()} {it.object_id}"),
-}
-"""For each item type: whether an item has an outstanding step, and the text that names this step."""
+def _format_finding(found: Finding) -> list[Any]:
+    about = " ".join(filter(None, (found.text, found.subject, found.reason and f"({found.reason})")))
+    return [found.name, found.since, found.next_at, about, found.advice]
 
 
 def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:

@@ -65,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     states.orders_end_for_a_reason,
     states.delivered_orders_have_arrived,
     states.returned_orders_came_back,
+    states.finished_orders_wait_for_nothing,
     states.items_expire_in_time,
     answers.the_same_key_gets_the_same_answer,
     answers.nobody_sees_another_customer,

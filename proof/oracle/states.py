@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from proof.oracle.arithmetic import MAX_CLOCK_ERROR_SECONDS
-from proof.oracle.books import ENDED_UNSOLD, Books
+from proof.oracle.books import ENDED_UNSOLD, Books, OrderRecord
 
 PAYMENT_WINDOW_SECONDS = 30 * 60
 DAY = 24 * 3600
+FINISHED = (*ENDED_UNSOLD, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 FIVE_YEARS, ELEVEN_YEARS = 5 * 365 * DAY, 11 * 366 * DAY
 
 
@@ -70,6 +71,36 @@ def returned_orders_came_back(books: Books) -> Iterator[str]:
             yield f"order {order.id} is {order.status}: {dict(returned)} of {dict(order.sent)} came back"
         if returned - order.sent or (not returned and order.status in ("RETURNED", "PARTIALLY_RETURNED")):
             yield f"order {order.id} is {order.status}: {dict(returned)} came back of {dict(order.sent)}"
+
+
+def finished_orders_wait_for_nothing(books: Books) -> Iterator[str]:
+    """Check that the diagnosis of an order with nothing left to do names no cause.
+
+    A missing mail may be named if the customer ever turned mails off, or if the mail need not be sent.
+    """
+    wanted_none = {item["customer_id"] for versions in books.versions_of("Settings") for _, item in versions}
+    for (id,), asked in books.asked("GET", "/orders/([^/]+)/diagnosis"):
+        order = books.orders.get(id)
+        if order is None or not asked.succeeded or not _is_finished(order):
+            continue
+        books.count_premise("the diagnosis of a finished order was read")
+        found = {cause["name"] for cause in asked.answer["causes"]}
+        if order.customer in wanted_none:
+            found -= {"mail_switched_off"}
+        if found:
+            yield f"order {id} is {order.status} and finished, but waits for {sorted(found)}"
+
+
+def _is_finished(order: OrderRecord) -> bool:
+    """Return whether all goods and all money of an order are where they belong."""
+    money = order.item["refunded"] + order.item["owed"] - order.item["credited"]
+    return (
+        order.status in FINISHED
+        and not order.of_type("KeptEvent")
+        and not (order.item["parcels"] and money > 0)
+        and all(refund["status"] in ("SUCCEEDED", "SETTLED") for refund in order.of_type("Refund"))
+        and all(payment["status"] in ("CAPTURED", "FAILED", "REFUNDED") for payment in order.of_type("Payment"))
+    )
 
 
 def items_expire_in_time(books: Books) -> Iterator[str]:

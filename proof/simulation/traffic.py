@@ -445,9 +445,8 @@ class SimulatedTraffic:
             self.clients.tasks.pause(HOUR * self.rng.random(name, "later"))
             mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
             for id in self.rng.shuffled(mine, name)[:2]:
-                requests.extend(
-                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
-                )
+                parts = ("", "/whole", "/invoice", "/payments", "/diagnosis")
+                requests.extend(("GET", f"/orders/{id}{part}", None) for part in parts)
                 requests.extend(("POST", f"/orders/{id}/{what}", None) for what in ("cancel", "payment-intents"))
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
             for method, path, body in requests:
@@ -1194,12 +1193,18 @@ class SimulatedTraffic:
         for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
             paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
             own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
-            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments", "/invoices")]
+            parts = ("", "/whole", "/payments", "/invoices", "/diagnosis")
+            paths += [f"/orders/{id}{part}" for id in own for part in parts]
             for path in paths:
                 self.clients.call(customer, "GET", path)
         for order_id, facts in self.known.guests.items():
             for foreign in [id for id in self.known.orders if id != order_id]:
                 self.clients.call(facts.token, "GET", f"/guest/orders/{foreign}")
+
+    def read_diagnoses(self) -> None:
+        """Let staff read what each order waits for."""
+        for order_id in self.known.orders:
+            self._expect(200, STAFF, "GET", f"/orders/{order_id}/diagnosis")
 
     def export_own_data(self) -> None:
         """Let each customer export all their data, page by page."""

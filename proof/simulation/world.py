@@ -279,6 +279,7 @@ class Simulation:
                     self.faults.is_off = True
                     self.clients.start("curious", self.traffic.read_data_of_others)
                     self.clients.start("exporting", self.traffic.export_own_data)
+                    self.clients.start("diagnosing", self.traffic.read_diagnoses)
                     self.tasks.run(self.tasks.now + HOUR / 2)  # end before midnight, when items expire
                     self._judge(look_for_drift=False)
             except TooManySteps:

@@ -163,6 +163,7 @@ STAFF_ROUTES = {
     "POST /gift-cards",
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
+    "GET /orders/{order_id}/diagnosis",
     "GET /payments/unmatched",
     "GET /payments/{payment_id}/order",
     "POST /orders/{order_id}/offline-payments",

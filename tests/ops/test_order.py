@@ -2,19 +2,21 @@
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from functions.adapters import mail_suppression
 from functions.dynamodb.writes import put_if_absent
+from functions.handlers import event_publisher
 from functions.model.copies import number_of_order
 from functions.model.entities import ArchivedOrder
 from functions.model.table import ARCHIVED_ORDER, ORDER_NUMBER
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
-from functions.shop import orders, refunds, returns
+from functions.shop import orders, returns
 from local.laptop import shop_client
 from local.laptop.journal import Journal, read_order_entries
 from local.world.harness import STAFF, WAREHOUSE, ShopHarness
@@ -23,17 +25,27 @@ from ops.cli_errors import RecordNotFound
 from ops.commands.order import compare_copies, describe_archived
 from ops.commands.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
+from proof.support import operator_shop
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
 from proof.support.samples import SAMPLES
+from proof.support.suppression_list import SuppressionList
 
 
 @pytest.fixture(autouse=True)
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands use the shop of the test as the local shop."""
+def suppressed(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> SuppressionList:
+    """Let the commands use the shop of the test as the local shop. Return the suppression list of its SES."""
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     # this table has the test's clock, which may be years ahead
     monkeypatch.setattr(ShopTarget, "table", harness.shop.table)
+    addresses, get = SuppressionList(), mail_suppression.get_suppression
+
+    def get_attached(address: str, ses: Any) -> Any:
+        addresses.attach(ses)
+        return get(address, ses)
+
+    monkeypatch.setattr(mail_suppression, "get_suppression", get_attached)
+    return addresses
 
 
 @pytest.fixture
@@ -49,7 +61,7 @@ def told(capsys: pytest.CaptureFixture[str], order_id: str) -> str:
 def groups(text: str) -> dict[str, int]:
     """Return the number of items in each group of the output."""
     titles = [line for line in text.splitlines() if line.endswith(")") and not line.startswith(" ")]
-    return {name: int(count.strip("()")) for name, count in (title.split() for title in titles)}
+    return {name: int(count.strip("()")) for name, count in (title.rsplit(" ", 1) for title in titles)}
 
 
 def test_an_order_is_shown_with_its_items_and_its_effects(
@@ -64,6 +76,7 @@ def test_an_order_is_shown_with_its_items_and_its_effects(
         "Invoice": 1,
         "Notification": 4,
         "timeline": 13,
+        "next step": 1,
         "steps": 13,
         "copy": 5,
     }
@@ -78,7 +91,7 @@ def test_without_all_the_timeline_comes_first_and_no_record(
 ) -> None:
     main(["order", order_id])
     text = capsys.readouterr().out
-    assert [*groups(text)] == ["timeline"]
+    assert [*groups(text)] == ["timeline", "next step"]
     times, stories = zip(*(re.split("  +", line) for line in lines_below("timeline", text)), strict=True)
     assert [*times] == sorted(times)
     assert stories[0] == "Order placed"
@@ -93,20 +106,31 @@ def lines_below(title: str, text: str) -> list[str]:
     return [line.strip() for line in lines[: lines.index("")]]
 
 
-def test_an_outstanding_step_is_shown(
-    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_what_an_order_waits_for_is_shown_with_what_the_table_does_not_have(
+    harness: ShopHarness,
+    order_id: str,
+    capsys: pytest.CaptureFixture[str],
+    suppressed: SuppressionList,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "outstanding" not in told(capsys, order_id)
-    paid = harness.place_order("second", mug=1)
-    harness.pay_order(paid, "evt-second", "pi-second")
-    text = told(capsys, paid)
-    assert groups(text)["outstanding"] == 2
-    assert "invoice, by fulfilment" in text
-    assert "request to the warehouse, by fulfilment" in text
-    harness.process_all()
-    assert f"dispatch of {paid}-1, by the warehouse" in told(capsys, paid)
-    refunds.refund_order(harness.shop, STAFF, "sorry", paid, 100)
-    assert "refund pi-second-1, by refund" in told(capsys, paid)
+    assert groups(told(capsys, order_id)).keys() & {"cause", "next step"} == {"next step"}
+    placed, sqs = harness.place_order("second", mug=1), clients.client("sqs")
+    dead = sqs.create_queue(QueueName="order_notification-dead")["QueueUrl"]
+    monkeypatch.setitem(operator_shop.NAMES, "AWS::SQS::Queue", [dead])
+    event_publisher.handler({"Records": (records := harness.new_records())}, None)
+    (message,) = harness.take_messages("order_notification")
+    sqs.send_message(QueueUrl=dead, MessageBody=message["body"])
+    spoiled = [{**one, "dynamodb": {**one["dynamodb"], "NewImage": {}}} for one in records if "ORDER" in str(one)]
+    event_publisher.handler({"Records": spoiled[:1]}, None)
+    suppressed.reasons = {"ann@example.com": "BOUNCE"}
+    harness.clock_offset += timedelta(minutes=6)
+    text = told(capsys, placed)
+    for part in ("mail_missing", "record_parked", "dead_letter", "address_suppressed", "(BOUNCE)"):
+        assert part in text
+    assert "The customer pays the order." in text
+    assert groups(text)["cause"] == 4
+    suppressed.reasons = {}
+    assert "cause" not in groups(told(capsys, order_id)), "the failures of another order are not shown"
 
 
 def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(

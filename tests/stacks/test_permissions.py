@@ -44,6 +44,7 @@ from proof.support.actors import place_guest_order
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import BUCKETS
 from proof.support.permissions import WITHOUT_RESOURCES, Asked, allowed, asks
+from proof.support.suppression_list import SuppressionList
 from proof.support.synthesized import MODULES, SynthesizedTemplate, as_list
 from stacks.stage import STAGES
 
@@ -99,7 +100,7 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     }
     assert everywhere == {
         "events:ListRules", "events:ListArchives", "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData",
-        "cloudwatch:ListMetrics",
+        "cloudwatch:ListMetrics", "ses:GetSuppressedDestination",
     }, "these actions do not support resources"  # fmt: skip
     written = {action: [_end(one) for one in ons] for action, ons in operators_may(dev).items() if "s3" in action}
     assert {action: ends for action, ends in written.items() if action not in ("s3:GetObject", "s3:ListBucket")} == {
@@ -139,6 +140,7 @@ def test_operators_have_the_permissions_of_their_tools(
     def client(service: str) -> Any:
         made: Any = harness.engine.dynamodb() if service == "dynamodb" else boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
         made.meta.events.register("provide-client-params", note)
+        SuppressionList().attach(made)
         return made
 
     sqs, events = clients.client("sqs"), clients.client("events")
@@ -188,7 +190,7 @@ def test_operators_have_the_permissions_of_their_tools(
         if not any(fnmatch(on, _end(resource)) or resource == "*" for resource in may.get(action, []))
     }
     assert not missing
-    assert {action.partition(":")[0] for action, _ in did} == {"dynamodb", "s3", "sqs", "events", "cloudwatch"}
+    assert {action.partition(":")[0] for action, _ in did} == {"dynamodb", "s3", "sqs", "events", "cloudwatch", "ses"}
 
 
 def all_policies(template: SynthesizedTemplate) -> list[Any]:

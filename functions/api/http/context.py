@@ -45,6 +45,7 @@ def shop() -> ShopContext:
         closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
+        payment_window_minutes=settings.payment_window_minutes,
     )
 
 

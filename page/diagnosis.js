@@ -1,0 +1,55 @@
+// What an order waits for, for staff: each cause with the buttons that help, or that nothing is wrong.
+
+import { get } from "./api.js";
+import { actionButtons } from "./actions.js";
+import { retryRefund, settleRefund } from "./payments.js";
+import { explain } from "./problems.js";
+import { settings } from "./settings.js";
+import { button, chip, el, timeOf } from "./ui.js";
+
+const link = (href, text) => el("a", { href }, text);
+const failures = () => settings.laptop && link("#/flow", "Failures");
+
+/** What helps, by the action of a cause, beside the commands for the order. `one`: the refund that the cause is about. */
+const HELP = {
+  assign_payment: () => link("#/board", "Unmatched payments"),
+  issue_credit_note: () => link("#/board", "Missing credit notes"),
+  redrive: failures,
+  resend_mail: failures,
+  settle_refund: (about, one) => one && [
+    button("Retry", () => retryRefund(about, one), { kind: "small", "aria-label": "Retry this refund" }),
+    button("Settle", () => settleRefund(about, one), { kind: "small", "aria-label": "Settle this refund" })],
+};
+
+/** Returns a panel about the order with this id, and `refresh(whole)`, which asks the shop again. `done`: called after a command. */
+export function diagnosisPanel({ id, me, signal, done }) {
+  const element = el("section", { class: "card", "aria-label": "Diagnosis" }, el("p", { class: "loading" }, "Checking the order …"));
+  let known;
+  const refresh = async (whole) => {
+    try {
+      const { checked_at: _, ...found } = await get(`/api/orders/${encodeURIComponent(id)}/diagnosis`, { as: me, signal });
+      if (known === JSON.stringify([found, whole.order])) return;
+      known = JSON.stringify([found, whole.order]);
+      element.replaceChildren(...draw(found, whole, { order: whole.order, me, done }));
+    } catch (error) {
+      if (signal.aborted) return;
+      known = undefined;
+      element.replaceChildren(el("p", { class: "notice bad" }, explain(error)));
+    }
+  };
+  return { element, refresh };
+}
+
+function draw({ next_step: next, causes }, whole, about) {
+  if (!causes.length) return [el("p", null, chip("Nothing is wrong", "good"), ` ${next.text}`, next.next_at && [" Until ", timeOf(next.next_at), "."])];
+  return [el("ul", { class: "plain-list" }, causes.map((cause) => shown(cause, whole, about)))];
+}
+
+function shown({ name, text, since, next_at: nextAt, subject, reason, action, advice }, whole, about) {
+  const refund = whole.refunds.find((one) => one.refund_id === subject);
+  const help = [actionButtons({ ...about, small: true, solves: action }), HELP[action]?.(about, refund)];
+  return el("li", null,
+    el("p", null, chip(name.replaceAll("_", " "), "bad"), ` ${text}`),
+    el("p", { class: "hint" }, "Since ", timeOf(since), nextAt && [", until ", timeOf(nextAt)], subject && `: ${subject}`, reason && ` (${reason.replaceAll("_", " ")})`),
+    el("div", { class: "row tight" }, el("span", null, advice), help));
+}
