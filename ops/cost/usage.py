@@ -56,16 +56,16 @@ class Stored:
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
         "api": Usage(calls=1, read=6, written=7),
-        "copies_reader": Usage(calls=1, read=1, written=4),
+        "copies_reader": Usage(calls=1, read=1, written=5),
         "event_publisher": Usage(calls=1),
         "order_notification": Usage(calls=1, read=2, written=2, messages=1),
     }),
     "payment started": LifeStep(usage={"payment_starter": Usage(calls=1, read=3, written=1)}),
     "paid": LifeStep(events=5, mails=1, usage={
         "api": Usage(calls=1, read=2, written=8),
-        "copies_reader": Usage(calls=2, read=4, written=18),
+        "copies_reader": Usage(calls=2, read=4, written=19),
         "event_publisher": Usage(calls=2),
-        "fulfilment": Usage(calls=1, read=2.5, written=12, messages=1),
+        "fulfilment": Usage(calls=1, read=2.5, written=13, messages=1),
         "order_notification": Usage(calls=1, read=2, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),
@@ -93,13 +93,14 @@ Each step's stream records are one batch, as in low traffic. Lambda invokes a re
 accept."""
 ORDER_STORAGE: Mapping[str, Stored] = {
     "Order": Stored(750, kept=(480, 0)),
-    "Invoice": Stored(620, 1_450, kept=(620, 1_450)),
+    "Invoice": Stored(670, 1_940, kept=(670, 1_940)),
     "Shipment": Stored(420, 520),
     "Payment": Stored(350),
     "StartedPayment": Stored(250),
     "PaymentClaim": Stored(140, kept=(140, 0)),
     "OrderSummary": Stored(280, kept=(240, 0)),
-    "OrderNumber": Stored(150, kept=(150, 0)),
+    "OrderNumber": Stored(225, 325, kept=(225, 325)),
+    "FeedEntry": Stored(195, kept=(195, 0)),
     "ExpiryMarker": Stored(170),
     "Sale": Stored(490, days=retention.SALE_DAYS),
     "Notification": Stored(1_580, days=retention.NOTIFICATION_DAYS),
