@@ -69,7 +69,12 @@ def test_the_board_begins_with_all_orders_and_keeps_the_filter_in_its_address(ta
 def test_the_board_shows_more_pages_of_all_orders_and_what_needs_a_person(tab: Tab) -> None:
     """The API's answers are replaced: a first page whose order needs a person, and a second page."""
     page = tab.page
-    order = {"customer_id": "ann", "status": "RETURNED", "placed_at": "2026-01-01T00:00:00.000Z", "currency": "EUR"}
+    order: dict[str, Any] = {
+        "customer_id": "ann",
+        "status": "RETURNED",
+        "placed_at": "2026-01-01T00:00:00.000Z",
+        "currency": "EUR",
+    }
     order |= {"total": 1, "version": 1, "archived": False}
 
     def answer(route: Any) -> None:
