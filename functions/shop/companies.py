@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum, delete, put_if_absent, update
-from functions.model.entities import Company, Customer
+from functions.model.entities import ArchivedOrder, Company, Customer, Order
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
-from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
+from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID, ORDERS_OF_COMPANY
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
+from functions.shop.feed import read_orders
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
@@ -154,6 +155,19 @@ def get_company_with_members(shop: ShopContext, request: ListRequest, company_id
         company = _get_company(shop, company_id)  # the index may not contain a new company yet, but the table does
         page = read_page(shop, request, COMPANY_WITH_MEMBERS, company_id=company_id)
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.cursor)
+
+
+def list_orders_of_company(shop: ShopContext, request: ListRequest, company_id: str) -> ListPage[Order | ArchivedOrder]:
+    """Return the orders that a company's members placed in the time range, newest first (access pattern A31c).
+
+    An order belongs to the company that its customer had when it was placed. Raises NotAllowed if the caller is not
+    staff, and NotFound if the company does not exist.
+    """
+    request.caller.require_group("staff")
+    _get_company(shop, company_id)
+    page = read_page(shop, request, ORDERS_OF_COMPANY, company_id=company_id)
+    orders = read_orders(shop, page.items)
+    return ListPage(tuple(orders[it.order_id] for it in page.items if it.order_id in orders), page.cursor)
 
 
 def _is_member(shop: ShopContext, caller: Caller, company_id: str) -> bool:

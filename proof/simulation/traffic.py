@@ -99,11 +99,11 @@ Several items share the maximum, so that no single item gets too many writes.
 IMPORTED = ("jug", "can", "urn")
 """Products that do not exist until an import of a product file creates them."""
 COMPANIES = ("acme", "initech")
+CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 LISTS = (
     "/orders?order=oldest", "/orders?order=newest", "/orders?status=DELIVERED", "/invoices?order=newest",
     "/payments?order=oldest", "/refunds?order=newest",
 )  # fmt: skip
-CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
 """An email address that several customers try to register. Only one customer can have it at a time."""
 ORDERS = (5, 7)

@@ -288,7 +288,12 @@ _SAMPLES: dict[Row[Any], Any] = {
         ttl=TTL,
     ),
     t.FEED_ENTRY: e.FeedEntry(list="PAYMENTS", order_id="o1", id="pi_1", created_at=AT, version=1),
-    t.ORDER_NUMBER: e.OrderNumber(order_id="o1", placed_at=AT, version=1, company_id="acme"),
+    t.ORDER_NUMBER: e.OrderNumber(
+        order_id="o1",
+        placed_at=AT,
+        version=1,
+        company_id="acme",
+    ),
     t.EARLIER_TIMELINE: e.EarlierTimeline(
         order_id="o1",
         first_version=1,

@@ -9,13 +9,12 @@ import pytest
 from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
-from functions.model.copies import number_of_order
 from functions.model.entities import FeedEntry, Order, OrderNumber
-from functions.model.errors import NotAllowed, NotFound
-from functions.shop import companies, feed
+from functions.model.errors import NotAllowed
+from functions.shop import feed
 from functions.shop.lists import ListPage, ListRequest
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF, WAREHOUSE, place
+from proof.support.actors import ANN, STAFF, WAREHOUSE
 from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES, archived_order, moment, order, payment, refund
 
@@ -137,21 +136,3 @@ def test_only_staff_read_the_lists(shop: ShopContext, listed: List) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
             listed(shop, ListRequest(caller, 1), oldest_first=True)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_an_order_is_in_the_list_of_the_company_that_its_customer_had(shop: ShopContext, count: int) -> None:
-    companies.create_company(shop, STAFF, "acme", "Acme")
-    place(shop, "before", mug=1)
-    companies.add_member(shop, STAFF, "acme", ANN.id)
-    placed = [place(shop, f"key-{number}", mug=1) for number in range(count)]
-    companies.remove_member(shop, STAFF, "acme", ANN.id)
-    for one in [*placed, place(shop, "after", mug=1)]:
-        shop.table.write(put_if_absent(t.ORDER_NUMBER, next(number_of_order(one))))
-    found = read_all(shop, feed.list_orders_of_company, company_id="acme")
-    assert sorted(one.order_id for one in found) == sorted(one.order_id for one in placed)
-    assert [one.placed_at for one in found] == sorted((one.placed_at for one in placed), reverse=True)
-    with pytest.raises(NotFound):
-        feed.list_orders_of_company(shop, ListRequest(STAFF, 1), "other")
-    with pytest.raises(NotAllowed):
-        feed.list_orders_of_company(shop, ListRequest(ANN, 1), "acme")

@@ -12,7 +12,7 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty
-from functions.shop import companies, feed
+from functions.shop import companies
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -130,7 +130,7 @@ def orders_of_company(
     A new order appears after a moment. An order stays in the list when its customer leaves the company.
     """
     request = ListRequest(caller, limit, cursor, since, until)
-    page = feed.list_orders_of_company(shop(), request, company_id)
+    page = companies.list_orders_of_company(shop(), request, company_id)
     return list_answer(page, OrderInList.of_order_with_attention)
 
 
