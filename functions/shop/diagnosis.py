@@ -182,7 +182,12 @@ def _unarchived(facts: OrderFacts, *, postponed: bool) -> Iterator[Match]:
         if order.delivered_at:
             kept += timedelta(days=facts.shop.return_window_days)
         due = _after(marker.created_at if marker else order.updated_at, kept)
-        if postponed and marker and instant_from_epoch(marker.ttl) > _after(due, timedelta(days=1)):
+        if (
+            postponed
+            and marker
+            and not order.restored_at
+            and instant_from_epoch(marker.ttl) > _after(due, timedelta(days=1))
+        ):
             yield Match(due, next_at=instant_from_epoch(marker.ttl))
         elif not postponed and marker is None:
             yield Match(min(due, facts.shop.now_instant()))
@@ -235,7 +240,7 @@ CAUSES = (
     Cause("dead_letter", "A message about the order failed at all deliveries, and is in a dead-letter queue.", "redrive"),
     Cause("archive_late", "The order is locked, and the archive has not stored it. Its queue retries a failed message, at last every 10 minutes.", "redrive", _at_change("ARCHIVING"), LATE),
     Cause("archive_waiting", "The order is due to be archived, and the archive has not locked it.", "redrive", lambda facts: _unarchived(facts, postponed=False)),
-    Cause("archive_postponed", "The order is archived later, because its money or its documents were not settled.", "wait", lambda facts: _unarchived(facts, postponed=True)),
+    Cause("archive_postponed", "The order is archived later, because its money or its documents were not settled when it was due.", "wait", lambda facts: _unarchived(facts, postponed=True)),
 )
 # fmt: on
 """What can hold up an order, in the order in which the causes are shown."""

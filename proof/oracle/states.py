@@ -76,18 +76,16 @@ def returned_orders_came_back(books: Books) -> Iterator[str]:
 def finished_orders_wait_for_nothing(books: Books) -> Iterator[str]:
     """Check that the diagnosis of an order with nothing left to do names no cause.
 
-    A missing mail may be named if the customer ever turned mails off, or if the mail need not be sent.
+    It may name mails that were switched off, if the customer ever chose mails.
     """
-    wanted_none = {item["customer_id"] for versions in books.versions_of("Settings") for _, item in versions}
+    choosers = {item["customer_id"] for versions in books.versions_of("Settings") for _, item in versions}
     for (id,), asked in books.asked("GET", "/orders/([^/]+)/diagnosis"):
         order = books.orders.get(id)
         if order is None or not asked.succeeded or not _is_finished(order):
             continue
         books.count_premise("the diagnosis of a finished order was read")
         found = {cause["name"] for cause in asked.answer["causes"]}
-        if order.customer in wanted_none:
-            found -= {"mail_switched_off"}
-        if found:
+        if found := found - ({"mail_switched_off"} if order.customer in choosers else set()):
             yield f"order {id} is {order.status} and finished, but waits for {sorted(found)}"
 
 

@@ -36,6 +36,7 @@ from functions.shop import (
     credit_notes,
     customers,
     data_export,
+    diagnosis,
     discounts,
     disputes,
     external_refunds,
@@ -881,6 +882,14 @@ MUTANTS = (
         edit_code(
             data_export._read_listed, ("replace(at, after=page.after) if page.after else following", "following")
         ),
+        1,
+        first_seed=7,
+        judge="oracle",
+    ),
+    Mutant(
+        "finds causes in finished refunds",
+        "the diagnosis of an order names each refund that succeeded as failed",
+        edit_code(diagnosis._refunds_in, ("one.status == status", 'one.status in (status, "SUCCEEDED")')),
         1,
         first_seed=7,
         judge="oracle",

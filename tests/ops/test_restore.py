@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from functions.adapters import object_store
+from functions.adapters import mail_suppression, object_store
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
@@ -585,6 +585,7 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     assert "PaymentEventKept" in names
     assert kinds(harness, order_id)["KeptEvent"] == 1
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(mail_suppression, "get_suppression", lambda address, ses: None)  # moto has no suppression list
     main(["order", order_id, "--all"])
     told = capsys.readouterr().out
     assert "KeptEvent (1)" in told

@@ -593,7 +593,7 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
     assert dev.body["Outputs"].keys() == functions | switches | {
         "ApiUrl", "UserPoolId", "UserPoolClientId", "OperatorsRole", "AlarmsTopic", "TableName", "BusName", "KeyArn",
         "MailConfigurationSet", "FailuresBucket", "ArchiveBucket", "WarehouseQueueUrl", "PepperSecret", "WebhookSecret",
-        "ProviderSecret",
+        "ProviderSecret", "PaymentWindowMinutes", "ClosedOrderDays", "ReturnWindowDays",
     }  # fmt: skip
 
 
