@@ -190,10 +190,15 @@ def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
 
 
 def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discrepancy]:
-    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs."""
+    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs.
+
+    Those of its payments and refunds are left out: they are repaired with these items.
+    """
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images)
-    return [fault for fault in found if fault.kind in REBUILT_KINDS]
+    return [
+        fault for fault in found if fault.kind in REBUILT_KINDS and isinstance(fault.source[1], Order | ArchivedOrder)
+    ]
 
 
 # changes to publish again ---------------------------------------------------------------------------------------------

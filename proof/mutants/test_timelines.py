@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 
+from functions.adapters import mail_suppression
 from functions.handlers import copies_reader
 from functions.model.entities import Address
 from functions.runtime import clients
@@ -160,6 +161,7 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
         patch.setattr(ShopTarget, "table", harness.shop.table)
+        patch.setattr(mail_suppression, "get_suppression", lambda *_: None)  # moto's SES has no suppression list
         printed: list[str] = []
         patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))
         main(["order", order_id, "--all"])

@@ -126,6 +126,7 @@ def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[
         "OrderNumber",
         "Sale",
         "Activity",
+        "FeedEntry",
     }
     bus = onto(Bus())
     assert handle(derived) == []

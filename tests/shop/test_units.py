@@ -57,7 +57,7 @@ def test_the_order_of_a_guest_costs_three_units_more(shop: ShopContext, wire: Wi
     """The transaction also writes the guest, who is in one index."""
     requests, units = spent(wire, lambda: place_guest_order(shop, mug=1))
     assert requests == ["BatchGetItem", "TransactWriteItems"]
-    assert units == {"BatchGetItem": 4, "TransactWriteItems": 8}
+    assert units == {"BatchGetItem": 5, "TransactWriteItems": 8}
 
 
 def test_a_link_costs_one_unit_and_the_move_of_an_order_to_an_account_a_transaction(
