@@ -193,7 +193,7 @@ def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discr
     """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images)
-    return [fault for fault in found if fault.kind in REBUILT_KINDS]
+    return [fault for fault in found if fault.kind in REBUILT_KINDS and fault.source[1] == order]
 
 
 # changes to publish again ---------------------------------------------------------------------------------------------

@@ -1085,7 +1085,7 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "a repair writes the summary first",
         edit_code(
-            copy_checks.find_order_discrepancies,
+            copy_checks._compare_copies,
             ("copies.is_last(row, one[1][0])", "not copies.is_last(row, one[1][0])"),
         ),
         test_migrations.test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies,

@@ -104,7 +104,7 @@ def test_a_return_is_credited_with_its_share_of_the_discount_and_of_the_taxes(
     wire.clear()
     assert issue_credit_note(shop, order.order_id) == "CN-00000001"
     assert wire.operations == ["GetItem", "Query", "TransactWriteItems"]
-    assert dict(wire.units_of) == {"GetItem": 1, "Query": 1, "TransactWriteItems": 6}
+    assert dict(wire.units_of) == {"GetItem": 1, "Query": 1, "TransactWriteItems": 7}
     invoice = get_invoice_of_order(shop, ANN, order.order_id)
     assert notes_of(shop, order) == [
         replace(
