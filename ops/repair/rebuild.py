@@ -196,9 +196,7 @@ def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discr
     """
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images)
-    return [
-        fault for fault in found if fault.kind in REBUILT_KINDS and isinstance(fault.source[1], Order | ArchivedOrder)
-    ]
+    return [fault for fault in found if fault.kind in REBUILT_KINDS and fault.source[1] == order]
 
 
 # changes to publish again ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from proof.support.samples import SAMPLES
 from tests.support.served_document import served_document
 
 ALWAYS_SENT = {
+    "/companies/{company_id}/orders": {"order_id"},
     "/customers/{customer_id}/bought": {"order_id"},
     "/customers/{customer_id}/orders": {"order_id"},
     "/orders": {"order_id"},
@@ -45,6 +46,8 @@ def places(api: ApiHarness, world: dict[str, str]) -> dict[str, str]:
     for number in ("1", "2"):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"copied-{number}", status="PAID")
         table.write(put_if_absent(t.ORDER_SUMMARY, summary))
+        for row in (t.ORDER, t.ORDER_NUMBER):
+            table.write(put_if_absent(row, replace(SAMPLES[row], order_id=f"copied-{number}")))
         table.write(put_if_absent(t.SALE, replace(SAMPLES[t.SALE], order_id=f"copied-{number}")))
     return {**world, "customer_id": "ann", "product_id": "mug"}
 

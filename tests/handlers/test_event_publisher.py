@@ -124,6 +124,7 @@ def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[
     assert {type_of(record) for record in derived} == {
         "OrderSummary",
         "OrderNumber",
+        "FeedEntry",
         "Sale",
         "Activity",
         "FeedEntry",

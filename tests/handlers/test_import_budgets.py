@@ -94,7 +94,7 @@ MODULES = {
         shop.stock""",
     "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.patterns
         model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
-        shop.companies shop.customers model.mail_kinds
+        shop.companies shop.feed shop.customers model.mail_kinds
         shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": f"""{LISTS} adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
