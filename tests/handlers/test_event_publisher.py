@@ -127,7 +127,6 @@ def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[
         "FeedEntry",
         "Sale",
         "Activity",
-        "FeedEntry",
     }
     bus = onto(Bus())
     assert handle(derived) == []
