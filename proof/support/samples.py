@@ -332,5 +332,11 @@ _SAMPLES: dict[Row[Any], Any] = {
     ),
 }
 SAMPLES: dict[Row[Any], Any] = KeptByHand(_SAMPLES, what="sample", path="proof/support/samples.py", name="_SAMPLES")
-GUEST: e.Customer = replace(_SAMPLES[t.CUSTOMER], customer_id="guest-1", company_id=None, order_id="o1", link=1)
+GUEST: e.Customer = replace(
+    _SAMPLES[t.CUSTOMER],
+    customer_id="guest-1",
+    company_id=None,
+    order_id="o1",
+    link=1,
+)
 """A guest, who is a customer with one order and without an account."""

@@ -93,8 +93,15 @@ def test_me_is_the_caller(api: ApiHarness) -> None:
 def test_no_response_shows_the_stored_form_of_an_address(api: ApiHarness) -> None:
     shown = api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak"}).body
     assert shown.keys() == {
-        "company_id", "created_at", "customer_id", "email", "language", "name", "order_id", "updated_at",
-    }  # fmt: skip
+        "company_id",
+        "created_at",
+        "customer_id",
+        "email",
+        "language",
+        "name",
+        "order_id",
+        "updated_at",
+    }
     assert shown["name"] == "Ann Oak"
 
 
