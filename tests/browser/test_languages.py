@@ -25,7 +25,7 @@ def test_a_customer_chooses_german_and_sees_the_order_in_german(tab: Tab) -> Non
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Bestellung {order_id[:8]}")
     expect(page.locator(".order-state")).to_contain_text("Zahlung ausstehend")
-    expect(page.locator(".order-head")).to_contain_text("Gesamtbetrag23,80 €")
+    expect(page.locator(".order-head")).to_contain_text("Gesamtbetrag18,90 €")
     expect(panel(page, "Rechnung")).to_contain_text("sobald die Bestellung bezahlt ist")
     page.get_by_role("button", name=f"Bezahlen: Bestellung {order_id[:8]}").click()
     page.get_by_role("dialog", name="Bestellung").get_by_role("button", name="bezahlen").click()

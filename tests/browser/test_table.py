@@ -169,7 +169,7 @@ def test_an_item_collection_has_one_cell_for_its_partition_and_a_tint_for_each_t
     )
     assert len(set(tints)) == len(set(types))
     order = rows(page).filter(has=page.get_by_role("button", name="Open the item ORDER", exact=True))
-    expect(order).to_contain_text("total 2380")
+    expect(order).to_contain_text("total 1890")
     expect(order.locator("td.number")).to_have_text(re.compile(r"^\d+ bytes$"))
 
 
@@ -222,7 +222,7 @@ def test_an_item_opens_whole_and_leads_to_its_source_and_to_its_copies(tab: Tab)
     item = page.get_by_role("dialog", name="ORDER")
     expect(item).to_contain_text("GetItem: 1 read unit")
     attributes = item.get_by_role("table", name="Attributes")
-    expect(attributes.get_by_role("row", name="total N 2380", exact=True)).to_be_visible()
+    expect(attributes.get_by_role("row", name="total N 1890", exact=True)).to_be_visible()
     expect(attributes.get_by_role("row", name=re.compile("^lines M "))).to_contain_text('"quantity": 1')
     assert layout_and_accessibility_problems(page) == []
     item.get_by_role("listitem").filter(has_text="OrderSummary").get_by_role("link").click()
