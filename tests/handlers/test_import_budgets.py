@@ -83,7 +83,7 @@ MODULES = {
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
-        model.copies model.personal_data shop.companies shop.customers shop.erasure shop.reviews
+        model.copies model.personal_data shop.companies shop.customers shop.erasure shop.feed shop.reviews
         shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
         shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
