@@ -81,7 +81,11 @@ BOARD = [*[("/orders", "100")] * 7, ("/orders", "20")]
         ("customers?list=companies", "tbody tr", [("/companies", "20")]),
         ("customers?list=discounts", "tbody tr", [("/discounts", "20")]),
         ("customers/{customer_id}", "tbody tr", [("/customers/{customer_id}/page", "10")]),
-        ("orders/{order_id}", ".order-head dl", [("/orders/{order_id}/whole", "100")]),
+        (
+            "orders/{order_id}",
+            ".order-head dl",
+            [("/orders/{order_id}/diagnosis", "?"), ("/orders/{order_id}/whole", "100")],
+        ),
         ("flow", "h1", []),
         ("table", "form[aria-label]", []),
     ],

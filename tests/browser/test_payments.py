@@ -98,7 +98,7 @@ def test_the_shop_and_the_provider_keep_the_same_money_after_a_lost_dispute(tab:
     asked = urllib3.request("GET", f"{running.provider_url}/test/payments/{payment['payment_id']}/disputes").json()
     moved = sum(move["amount"] for one in asked["data"] for move in one["balance_transactions"])
     kept = provider.get_payment(payment["payment_id"]).amount + moved - refund["amount"]
-    assert (lost, kept) == ([900], 1380)
+    assert (lost, kept) == ([900], 890)
     assert order["order"]["paid"] - order["order"]["refunded"] == kept
 
     assert issue_missing_credit_note(tab, order_id, "€10.00") == ["€18.90", "€10.00"]
@@ -124,7 +124,7 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     order_id = placed(tab)
     be(page, "staff")
     tab.open(f"orders/{order_id}")
-    page.get_by_role("button", name=re.compile("^Record payment")).click()
+    page.locator(".order-head").get_by_role("button", name=re.compile("^Record payment")).click()
     filled(page, "Record the payment", method="CASH", amount="500", reference="receipt 14", note="the rest comes")
     moneys = panel(page, "Payments and refunds")
     expect(moneys).to_contain_text("Cash, €5.00")
@@ -134,8 +134,8 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     filled(page, "Reverse the payment", reason="false money")
     expect(moneys).to_contain_text("reversed: false money")
     fact(page, "Still due", "€18.90")
-    page.get_by_role("button", name=re.compile("^Record payment")).click()
-    filled(page, "Record the payment", amount="2000", reference="statement 2, line 3")
+    page.locator(".order-head").get_by_role("button", name=re.compile("^Record payment")).click()
+    filled(page, "Record the payment", amount="1510", reference="statement 2, line 3")
     fact(page, "Still due", "€3.80")
 
     staff = DemoClients(shop.shop()).staff
@@ -158,7 +158,7 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     fact(page, "Paid", "€18.90")
     page.get_by_role("button", name=re.compile("^Refund order")).click()
     filled(page, "Refund the amount", cause="DAMAGED", note="Sorry for the handle.")
-    refund = moneys.get_by_role("listitem").filter(has_text="Refund, €20.00, reason: goodwill")
+    refund = moneys.get_by_role("listitem").filter(has_text="Refund, €15.10, reason: goodwill")
     expect(refund).to_contain_text("Cause: damagedNote: Sorry for the handle.")
     refund.get_by_role("button", name="Settle").click()
     filled(page, "Settle the refund", reason="paid back by bank transfer")
