@@ -503,6 +503,7 @@ class Stage:
         if self.protect:
             yield from self._find_unprotected()
         yield from self._find_mail_conflicts()
+        yield from self._find_identity_conflicts()
         yield from self._find_lambda_conflicts()
         yield from self._find_table_conflicts()
         yield from self._find_backup_conflicts()
@@ -522,21 +523,26 @@ class Stage:
     def _find_mail_conflicts(self) -> Iterator[str]:
         if self.mail_domain and self.mail_domain != self.sender_domain:
             yield f"mail_domain is {self.mail_domain!r}: it must be the domain of sender, which is {self.sender}"
-        if bool(self.issuer) != bool(self.audience):
-            yield "issuer and audience belong together: set both or none"
-        for name in ("sign_in_prefix", "canary_minutes") if self.issuer else ():
-            if getattr(self, name):
-                yield f"{name} is set, but needs the user pool, which is not made with issuer"
-        if self.page_client_id and not self.issuer:
-            yield "page_client_id is set, but issuer is not: with the user pool, set sign_in_prefix"
-        if self.sign_in_prefix and self.feature_plan == "lite":
-            yield "feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus"
         if self.monthly_budget and not self.alarm_address:
             yield "monthly_budget is set, but its mails have no address: set alarm_address, too"
         for name in MAIL_PERCENT:
             if not self.mails_per_invocation(name):
                 why = f"this is too little for the concurrency of {name}, so lower it"
                 yield f"mails_per_second is {self.mails_per_second}: {why}"
+
+    def _find_identity_conflicts(self) -> Iterator[str]:
+        """Yield a sentence for each conflict between the settings of the user pool and of another provider."""
+        if bool(self.issuer) != bool(self.audience):
+            yield "issuer and audience belong together: set both or none"
+        for name in ("sign_in_prefix", "canary_minutes") if self.issuer else ():
+            if getattr(self, name):
+                yield f"{name} is set, but needs the user pool, which is not made with issuer"
+        if self.page_client_id in self.audience:
+            yield f"audience has {self.page_client_id!r}, the client of the page: its ID tokens would open the API"
+        if self.page_client_id and not self.issuer:
+            yield "page_client_id is set, but issuer is not: with the user pool, set sign_in_prefix"
+        if self.sign_in_prefix and self.feature_plan == "lite":
+            yield "feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus"
 
     def _find_lambda_conflicts(self) -> Iterator[str]:
         """Yield a sentence for each batch that is too large, and each reservation that is too small for its Lambda."""

@@ -64,9 +64,10 @@ def _ask_openid_provider(issuer: str, token: str) -> ProviderUser:
     """
     if (claims := _claims_of(token)).get("email_verified") is True and claims.get("email"):
         return ProviderUser(str(claims["sub"]), str(claims["email"]))
-    endpoint = _discover(issuer)["userinfo_endpoint"]
+    if not (endpoint := _discover(issuer).get("userinfo_endpoint")):
+        return ProviderUser(str(claims.get("sub")), None)
     said = _get(endpoint, {"Authorization": f"Bearer {token}"})
-    return ProviderUser(str(said["sub"]), said.get("email") if said.get("email_verified") is True else None)
+    return ProviderUser(str(said.get("sub")), said.get("email") if said.get("email_verified") is True else None)
 
 
 def _claims_of(token: str) -> dict[str, Any]:
@@ -92,9 +93,11 @@ def _get(url: str, headers: dict[str, str]) -> dict[str, Any]:
             raise NoUser
         if answer.status != 200:
             raise TableBusy
-        found: dict[str, Any] = json.loads(answer.data)
+        found: Any = json.loads(answer.data)
     except (urllib3.exceptions.HTTPError, ValueError):
         raise TableBusy from None
+    if not isinstance(found, dict):
+        raise TableBusy
     return found
 
 

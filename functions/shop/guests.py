@@ -149,6 +149,8 @@ def _join(shop: ShopContext, customer_id: str, guest_id: str) -> bool:
         guest = shop.table.get(CUSTOMER_BY_ID, customer_id=guest_id)
         if account is None or guest is None or guest.order_id is None or guest.email_hash != account.email_hash:
             return False
+        if not _is_same_address(account.email, guest.email):
+            return False
         order = shop.table.get(ORDER_BY_ID, order_id=guest.order_id)
         if not isinstance(order, Order) or order.status == "ARCHIVING":
             return False
@@ -172,6 +174,14 @@ def _join(shop: ShopContext, customer_id: str, guest_id: str) -> bool:
         return True
 
     return retry_on_conflict(shop, attempt)
+
+
+def _is_same_address(one: str, other: str) -> bool:
+    """Return whether two addresses differ only in upper and lower case.
+
+    Addresses with the same hash may belong to two people: the hash takes ß for ss, but they are different domains.
+    """
+    return one.strip().lower() == other.strip().lower()
 
 
 def _move_items(shop: ShopContext, order: Order, customer_id: str) -> list[Write[Any]]:

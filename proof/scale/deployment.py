@@ -61,12 +61,13 @@ SHARDS: Mapping[str, int] = {
     "SALES_MINUTE#{shard}": e.SALES_MINUTE_SHARDS.written,
     "SEASON#{season}#{shard}": e.SEASON_SHARDS.written,
     "SALES#{product_id}#{shard}": e.SALE_SHARDS.written,
+    **dict.fromkeys(("ORDERS#{shard}", "DOCUMENTS#{shard}", "FEED#{list}#{shard}"), e.FEED_SHARDS.written),
 }
 
 
 def list_of(partition: str) -> str:
     """Return the key of SHARDS for a partition key: STATUS#{open_status}#{shard} for STATUS#PAID#{shard}."""
-    return re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition)
+    return re.sub(r"^FEED#\w+#", "FEED#{list}#", re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition))
 
 
 def load_deployment() -> Deployment:

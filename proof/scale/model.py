@@ -49,6 +49,9 @@ INCREASING = (
     "ACTIVITY#{day}#{shard}",
     "CUSTOMER#{customer_id}",
     "STATUS#{open_status}#{shard}",
+    "ORDERS#{shard}",
+    "DOCUMENTS#{shard}",
+    "FEED#{list}#{shard}",
 )
 """The partition keys with increasing sort keys. All writes go to the end of the partition, so a split does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")

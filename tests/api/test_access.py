@@ -251,3 +251,4 @@ def test_a_token_of_another_provider_has_its_groups_in_the_claim_of_the_setting(
     assert re.fullmatch("[a-z2-7]{26}", derived)
     assert derived == authenticate_caller(foreign_event(sub="auth0|1")).id
     assert derived != authenticate_caller(foreign_event(sub="auth0|2")).id
+    assert authenticate_caller(foreign_event(sub="guest-1")).id != "guest-1"

@@ -37,7 +37,16 @@ def test_a_guest_gets_the_total_before_the_order(api: ApiHarness) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "field"),
-    [({"email": "ann"}, "email"), ({"email": None}, "email"), ({"name": " "}, "name"), ({"lines": []}, "lines")],
+    [
+        ({"email": "ann"}, "email"),
+        ({"email": None}, "email"),
+        ({"email": "x1<ann@example.com>"}, "email"),  # the same mailbox as ann@example.com
+        ({"email": "ann@stra\u00dfe.example"}, "email"),
+        ({"email": "a..b@example.com"}, "email"),
+        ({"name": " "}, "name"),
+        ({"name": "Your account is locked: https://evil.example"}, "name"),
+        ({"lines": []}, "lines"),
+    ],
 )
 def test_a_wrong_field_is_named(api: ApiHarness, changed: dict[str, object], field: str) -> None:
     assert field in api.call("POST", "/guest/orders", None, ORDER | changed, key=GUEST_KEY).field_errors

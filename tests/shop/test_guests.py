@@ -17,7 +17,7 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID, INVOICES_OF_ORDER
-from functions.model.table import INVOICE, ORDER
+from functions.model.table import CUSTOMER, INVOICE, ORDER
 from functions.shop import accounts, companies, customers, data_export, erasure, guests, orders, placing, refunds
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.guest_links import LINK_LIFETIME, authenticate_guest, create_token, link_to_order
@@ -163,6 +163,17 @@ def test_the_orders_of_guests_with_the_address_join_the_account(shop: ShopContex
         place_guest_order(shop, "key-1")
     assert join_orders(shop, ANN, "ann").order_ids == []
     assert get_order(shop, elsewhere.order_id) == elsewhere
+
+
+def test_an_order_of_another_address_with_the_same_hash_does_not_join(shop: ShopContext) -> None:
+    made = place_guest_order(shop, email="ann@strasse.example")
+    guest = shop.table.get(CUSTOMER_BY_ID, customer_id=made.placed.order.customer_id)
+    ann = shop.table.get(CUSTOMER_BY_ID, customer_id="ann")
+    assert guest is not None
+    assert ann is not None
+    other = replace(ann, email="ann@stra\u00dfe.example", email_hash=guest.email_hash, version=ann.version + 1)
+    shop.table.write(update(CUSTOMER, ann, other))
+    assert join_orders(shop, ANN, "ann").order_ids == []
 
 
 def test_only_the_customer_joins_orders_and_only_an_account(shop: ShopContext) -> None:

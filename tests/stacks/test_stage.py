@@ -179,6 +179,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"issuer": "https://id.shop.test/"}, "issuer and audience belong together"),
         ({"audience": "orders"}, "issuer and audience belong together"),
         ({"issuer": "https://a.test", "audience": "b c"}, "audience has 'b c': use printable characters"),
+        ({"issuer": "https://a.test", "audience": "page", "page_client_id": "page"}, "audience has 'page', the client"),
         (
             {"page_client_id": "page"},
             "page_client_id is set, but issuer is not: with the user pool, set sign_in_prefix",

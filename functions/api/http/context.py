@@ -18,6 +18,7 @@ from functions.api.http.problems import Unauthenticated
 from functions.api.http.router import Route
 from functions.dynamodb.patterns import Get
 from functions.model import public_routes
+from functions.model.entities import GUEST_ID_PREFIX
 from functions.model.errors import GuestLinkInvalid, NotAllowed, NotFound
 from functions.model.languages import Language, choose_language
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
@@ -141,7 +142,8 @@ def to_customer_id(sub: str) -> str | None:
     It is the subject itself. If another identity provider (setting `issuer`) has subjects that cannot be ids, such as
     "auth0|1", the id is derived from it.
     """
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) and sub != ME:
+    may_be_id = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) and sub != ME
+    if may_be_id and not sub.startswith(GUEST_ID_PREFIX):  # nobody may choose the id of a guest
         return sub
     return (
         shop().derive_id("user", sub)

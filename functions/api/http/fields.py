@@ -130,6 +130,21 @@ Email = Annotated[
         max_length=254,
     ),
 ]
+MailboxEmail = Annotated[
+    str,
+    text_matching(
+        r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+        r"@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$",
+        "must be one e-mail address of letters without accents, such as ann@example.com",
+        max_length=254,
+    ),
+]
+"""An address that nobody has verified. It must have one form only, so that limits by address cannot be evaded."""
+NameWithoutLink = Annotated[
+    str,
+    text_matching(r"^[^/:@\x00-\x1f\x7f]+$", "must be a name without a link", strip_whitespace=True, max_length=200),
+]
+"""A name that strangers send to an address. A mail with it must not lead anywhere."""
 Language = Annotated[
     str, text_matching(f"^({'|'.join(LANGUAGES)})$", f"must be a language of the shop: {' or '.join(LANGUAGES)}")
 ]

@@ -1,6 +1,7 @@
 """Customers: profiles, settings, export and erasure of their data, and an overview with the newest orders."""
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Self
@@ -205,6 +206,8 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
     """
     scheme, _, token = authorization.partition(" ")
     issuer = environment.load_environment(environment.ApiEnvironment).issuer
+    if issuer and not re.fullmatch(r"(?i:bearer) [^\s,]+", authorization):  # read the same token that was verified
+        raise Unauthenticated("send one access token in the header Authorization: Bearer <token>")
     try:
         user = identity_provider.get_user(issuer, token.strip() or scheme)
     except identity_provider.NoUser:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, StringConstraints
 
 from functions.api.http.addresses import EXAMPLE_ADDRESS
 from functions.api.http.context import SignedIn, count_write, get_language, log_order_id, resolve_customer_id, shop
-from functions.api.http.fields import Email, Id, Language, Name, ResponseModel, text_matching
+from functions.api.http.fields import Id, Language, MailboxEmail, NameWithoutLink, ResponseModel, text_matching
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
@@ -47,6 +47,8 @@ GuestIdempotencyKey = Annotated[
     # Whoever repeats the request gets the token of the order. So nobody must be able to guess the key.
     text_matching(r"^[!-~]{22,255}$", "must be 22 to 255 visible ASCII characters, such as a random UUID"),
 ]
+QUOTES_OF_GUESTS = "quotes-of-guests"
+"""The id under which the quotes of all guests with a discount code are counted as writes."""
 LinkToken = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=500)], Query(description="The token of the link.")
 ]
@@ -59,8 +61,8 @@ class NewGuestOrder(NewOrder):
     documents and the order page. Without it, they have the shop's own language.
     """
 
-    name: Name
-    email: Email
+    name: NameWithoutLink
+    email: MailboxEmail
     language: Language | None = None
     model_config = ConfigDict(
         json_schema_extra={
@@ -159,6 +161,8 @@ def place_guest_order(request: Request, key: GuestIdempotencyKey, new: NewGuestO
 )
 def quote_guest_order(basket: Basket) -> QuoteAnswer:
     """Show what an order of a guest would cost, and what is backordered. Writes nothing and reserves nothing."""
+    if basket.discount_code:
+        count_write(QUOTES_OF_GUESTS)  # so that nobody tries many codes
     lines, address, tax_id = requested(basket)
     nobody = Caller(guests.new_guest(shop(), "quote", "", "").customer_id)
     return QuoteAnswer.of_quote(
