@@ -380,7 +380,7 @@ def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account,
     assert found["the table's write units at once"] == CHANGE
     assert found["the stage's rate limit of the API"] == CHANGE
     assert found["the table's read units at once"] == CHANGE
-    assert "the table's read units at once" not in failures(prod, orders=390)
+    assert "the table's read units at once" not in failures(prod, orders=380)
     account.deploy(TableName="t")
     account.answers["DescribeTable"] = {"Table": {"WarmThroughput": {"WriteUnitsPerSecond": 40_000}}}
     assert "the table's write units at once" not in failures(prod, orders=500)
