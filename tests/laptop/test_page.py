@@ -121,7 +121,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     entries = browser.entries(id)
     [written] = of_kind(entries, "request", route="POST /orders")
     assert written["status"] == 201
-    assert written["units"] == {"read": 4.0, "write": 5.0}
+    assert written["units"] == {"read": 5.0, "write": 5.0}
     assert of_kind(entries, "record", event="INSERT", type="Order", version="1")
     for reader in ("copies_reader", "event_publisher"):
         assert of_kind(entries, "delivery", reader=reader, attempt=1, outcome="done")
