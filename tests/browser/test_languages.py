@@ -46,5 +46,6 @@ def be_carla(tab: Tab) -> None:
     """Act as a new user, so that the other tests keep their language."""
     tab.open("shop")
     tab.page.get_by_label("You are").select_option("Another user …")
-    tab.page.get_by_label("Name").fill("carla")
-    tab.page.get_by_role("button", name="Continue as this user").click()
+    who = tab.page.get_by_role("dialog", name="Another user")
+    who.get_by_label("Name").fill("carla")
+    who.get_by_role("button", name="Continue as this user").click()
