@@ -156,17 +156,26 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
     return _build("Put", row, image, f"#{holder_field} = :holder", values, resulting_attributes=image)
 
 
-def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
+def update(
+    row: Row[T],
+    before: T,
+    after: T,
+    *,
+    keep_version: bool = False,
+    condition_error: ConditionErrorFactory[T] | None = None,
+) -> Write[T]:
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
     The write fails if the item changed since it was read. The request contains only the changed attributes, including
     index keys. So attributes that only a newer version of this code knows keep their values. If the row's schema number
     was raised, the item gets the new number, because older code must not read the new form. Raises ValueError if
     `after.version` is not `before.version` + 1.
+
+    `keep_version`: the version stays. Then the write is no change of the item, and no event is published.
     """
     old, new = row.encode(before), row.encode(after)
-    if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
-        raise ValueError(f"{row.type}: after.version must be before.version + 1")
+    if int(new["version"]["N"]) != int(old["version"]["N"]) + (not keep_version):
+        raise ValueError(f"{row.type}: after.version must be before.version + 1, or the same with keep_version")
     changed_names = [name for name in new if new[name] != old.get(name) or (name == "schema" and row.schema > 1)]
     removed_names = [name for name in old if name not in new]
     # The stored item may still have a changed attribute under its former name.

@@ -185,10 +185,13 @@ def _is_same_address(one: str, other: str) -> bool:
 
 
 def _move_items(shop: ShopContext, order: Order, customer_id: str) -> list[Write[Any]]:
-    """Return the writes that give the other items in the order's partition, such as invoices, to another customer."""
+    """Return the writes that give the other items in the order's partition, such as invoices, to another customer.
+
+    The items keep their versions, so that their latest events, such as ShipmentRequested, can still be republished.
+    """
     writes: list[Write[Any]] = []
     for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order.order_id):
         row = ROWS_BY_TYPE[type(item).__name__]
         if row is not ORDER and getattr(item, "customer_id", None) == order.customer_id:
-            writes.append(update(row, item, replace(item, customer_id=customer_id, version=item.version + 1)))
+            writes.append(update(row, item, replace(item, customer_id=customer_id), keep_version=True))
     return writes

@@ -1,20 +1,23 @@
 """Tests what follows the order of a guest: mails with a link, the copies after a move to an account, and the end."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from html import unescape
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from functions.handlers import archive_worker, customer_erasure, event_publisher, order_notification_worker
+from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, ErasedCustomer
 from functions.model.errors import GuestLinkInvalid
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID
 from functions.runtime import environment
 from functions.shop import activity, cancellation, customers, orders
 from functions.shop.erasure import SETTLE_PERIOD
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.guest_links import authenticate_guest
 from functions.shop.guests import GuestOrder, join_orders, renew_link
 from functions.shop.lists import ListRequest
@@ -22,6 +25,7 @@ from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.copy_checks import find_order_discrepancies
+from ops.repair.rebuild import republish_events
 from proof.support.actors import place_guest_order
 from proof.support.client_faults import crash_at
 from tests.support.handlers import failed_ids
@@ -116,6 +120,21 @@ def test_a_mail_that_was_sent_before_the_move_is_not_sent_again(harness: ShopHar
     assert len(harness.sent_mails()) == 1
     found = list_notifications_of_order(harness.shop, ListRequest(gil, 10), made.placed.order.order_id).items
     assert [one.event for one in found] == ["OrderPlaced"]
+
+
+def test_an_event_before_the_move_can_be_published_again(harness: ShopHarness, made: GuestOrder) -> None:
+    """Otherwise no parcel is sent if the reader of the stream loses the record. The simulation found this."""
+    order_id = made.placed.order.order_id
+    harness.pay_order(order_id)
+    harness.new_records()
+    fulfil_order(harness.shop, order_id)
+    changed = [change for change in map(parse_change, harness.new_records()) if change]
+    (lost,) = [change for change in changed if change.name == "ShipmentRequested"]
+    gil = register_gil(harness)
+    join_orders(harness.shop, gil, gil.id)
+    published: list[Mapping[str, Any]] = []
+    republish_events(harness.shop, published.extend)
+    assert lost.id in [event["id"] for event in published]
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
