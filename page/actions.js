@@ -1,7 +1,7 @@
 // The commands for an order: buttons that depend on the user's role and the order's state, and their dialogs.
 
-import { get, once, ownPath, post } from "./api.js";
-import { checkbox, field, form, refundToField } from "./forms.js";
+import { call, get, once, ownPath, post } from "./api.js";
+import { addressFields, checkbox, field, form, refundToField } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
 import { payPanel } from "./pay.js";
 import { recordPayment, refundOrder } from "./payments.js";
@@ -22,6 +22,7 @@ const ACTIONS = [
   { name: () => "Restore", archived: true, who: isStaff, open: restore, laptop: true, solves: "restore_order" },
   { name: () => textOf("pay"), states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
   { name: () => "Record payment", states: ["PENDING"], who: isShopStaff, open: recordPayment, inList: false, solves: "ask_customer" },
+  { name: () => "Change address", states: ["PENDING", "PAID"], who: isShopStaff, open: changeAddress, inList: false },
   { name: () => "Ship", states: TO_SHIP, who: isStaff, open: ship, solves: "report_parcel" },
   { name: () => "Deliver", states: TO_DELIVER, who: isStaff, open: deliver, solves: "report_delivery" },
   { name: () => "Return", states: RETURNABLE, who: isStaff, open: giveBack },
@@ -54,6 +55,14 @@ function renewLink({ order, me, path, done }) {
       await finish(box, textOf("guest.new_link.done"), done);
     }, { also: [button(textOf("guest.new_link.keep"), () => box.close())] }),
   ]);
+}
+
+function changeAddress({ order, me, path, done }) {
+  const { fields, address } = addressFields(order.address);
+  dialog(`Change the address of order ${shortId(order.order_id)}`, (box) => form({ class: "stack" }, fields, "Save the address", async () => {
+    await call("PATCH", `${path}/address`, { body: address(), as: me });
+    await finish(box, "The address is changed.", done);
+  }));
 }
 
 function cancel({ order, me, path, done }) {

@@ -36,7 +36,7 @@ export const reached = (path) => path.replace(/^\/api/, settings.api);
 
 /**
  * Sends a request and returns the JSON of the response. `as`: the user whose token it sends, or a guest
- * with the token of a link, {token}. `key`: an Idempotency-Key.
+ * with the token of a link, {token}. `key`: an Idempotency-Key. `body`: an object, or a Blob.
  * It retries reads until they succeed or are aborted. It retries commands a few times, because each command has a key
  * or is safe to repeat. For any other command, set `tries: 1`.
  */
@@ -69,9 +69,10 @@ async function send(method, path, { token, body, key, signal }) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (key) headers["Idempotency-Key"] = key;
-  if (body) headers["Content-Type"] = "application/json";
+  const isFile = body instanceof Blob;
+  if (body) headers["Content-Type"] = isFile ? body.type : "application/json";
   const limits = [AbortSignal.timeout(ANSWER_WITHIN_MS), signal].filter(Boolean);
-  const request = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.any(limits) };
+  const request = { method, headers, body: body && !isFile ? JSON.stringify(body) : body, signal: AbortSignal.any(limits) };
   let response, text;
   try {
     response = await fetch(reached(path), request);

@@ -1,7 +1,7 @@
 // The panel with the basket, the delivery address and the button that places the order. It then shows the payment.
 
 import { once, post } from "./api.js";
-import { field, form } from "./forms.js";
+import { addressFields, field, form } from "./forms.js";
 import { money, plural } from "./format.js";
 import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
@@ -77,7 +77,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 
   function orderForm() {
-    const { fields, address } = addressFields(me ? fullName(me) : "");
+    const { fields, address } = addressFields({ ...labels.address, name: me ? fullName(me) : "" }, "address.");
     const email = !me && field("E-mail address", "email", { type: "email", required: true, autocomplete: "email" }, { hint: "You get a link to your order by mail." });
     const code = field("Discount code (optional)", "discount_code", { autocomplete: "off", maxlength: "40" });
     const wanted = () => ({
@@ -213,23 +213,4 @@ function shippingField(quote, wanted) {
   };
   made.hidden = true;
   return Object.assign(made, { offer });
-}
-
-/** Returns the fields of an address, with the known values, and a function that reads the fields. */
-function addressFields(name) {
-  const { street, postcode, city, country } = labels.address;
-  const rows = [
-    field("Name", "address.name", { value: name, autocomplete: "name" }),
-    field("Company (optional)", "address.company", { autocomplete: "organization" }),
-    field("Street", "address.street", { value: street, autocomplete: "address-line1" }),
-    field("Second line (optional)", "address.street2", { autocomplete: "address-line2" }),
-    el("div", { class: "pair" }, field("Postcode", "address.postcode", { value: postcode, autocomplete: "postal-code" }), field("City", "address.city", { value: city, autocomplete: "address-level2" })),
-    el("div", { class: "pair" },
-      field("Country", "address.country", { value: country, autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
-      field("Region (optional)", "address.region", { autocomplete: "address-level1", maxlength: "3", autocapitalize: "characters" }, { hint: "Such as CA for California." })),
-    field("Phone (optional)", "address.phone", { type: "tel", autocomplete: "tel" }, { hint: "For the carrier." }),
-  ];
-  const fields = el("fieldset", null, el("legend", null, "Deliver to"), rows);
-  const address = () => Object.fromEntries([...fields.querySelectorAll("input")].filter((input) => input.value).map((input) => [input.name.replace("address.", ""), input.value]));
-  return { fields, address };
 }

@@ -2,10 +2,9 @@
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
-import { asUtc, field, form, localMoment } from "./forms.js";
+import { asUtc, field, form, rangeFields } from "./forms.js";
 import { duration, money, number, plural, shortId, stateName } from "./format.js";
-import { missingCreditNotes, unmatchedPayments } from "./payments.js";
-import { groupOf, isStaff, person, staffMember, staffNote } from "./people.js";
+import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
 import { seedOffer } from "./seedShop.js";
@@ -38,7 +37,7 @@ export function show(place, { query, signal }) {
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
     states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)),
-    ...(groupOf(me) === "staff" ? [unmatchedPayments({ me, signal }), missingCreditNotes({ me, signal })] : []), list);
+    list);
   scrollToCurrent(states);
   return heading;
 }
@@ -86,9 +85,7 @@ function tabs(asked, me, signal) {
 }
 
 function filters(asked) {
-  const from = field("Placed from", "from", { type: "datetime-local", value: localMoment(asked.from) });
-  const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
-  const order = field("Sort", "order", {}, { options: [["newest", "newest first", asked.order === "newest"], ["oldest", "oldest first", asked.order === "oldest"]] });
+  const [from, to, order] = rangeFields(asked);
   const closed = CLOSED.includes(asked.status) ? asked.status : "";
   const status = field("Closed status", "status", {}, { options: [["", "any", !closed], ...CLOSED.map((one) => [one, stateName(one).toLowerCase(), one === closed])] });
   const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");

@@ -1,7 +1,7 @@
 // Lists for staff, such as all customers and discount codes. The page of one customer, for staff and for the customer.
 
 import { call, get, once, post } from "./api.js";
-import { amountField, asUtc, checkbox, field, form } from "./forms.js";
+import { amountField, asUtc, checkbox, field, form, rangeFields } from "./forms.js";
 import { addressText, capital, money, number, plural, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
@@ -178,8 +178,7 @@ const orderRow = (order) => row(orderLink(order.order_id), order.archived ? chip
 
 function drawOrders(place, about, { orders, cursor }) {
   const list = el("div", { class: "stack" });
-  const from = field("Placed from", "from", { type: "datetime-local" });
-  const to = field("Placed before", "to", { type: "datetime-local" });
+  const [from, to] = rangeFields({});
   const range = form({ class: "inline", "aria-label": "Orders of a time range" }, [from, to], "Show", () => {
     const said = { from: asUtc(from.control.value), to: asUtc(to.control.value) };
     const query = new URLSearchParams(Object.entries(said).filter(([, value]) => value));

@@ -12,8 +12,8 @@ const failures = () => settings.laptop && link("#/flow", "Failures");
 
 /** What helps, by the action of a cause, beside the commands for the order. `one`: the refund that the cause is about. */
 const HELP = {
-  assign_payment: () => link("#/board", "Unmatched payments"),
-  issue_credit_note: () => link("#/board", "Missing credit notes"),
+  assign_payment: () => link("#/records?list=unmatched", "Unmatched payments"),
+  issue_credit_note: () => link("#/records?list=undocumented", "Missing credit notes"),
   redrive: failures,
   resend_mail: failures,
   settle_refund: (about, one) => one && [

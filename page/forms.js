@@ -37,6 +37,31 @@ export function localMoment(at) {
   return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
 }
 
+/** Returns the fields of an address with its known values, and a function that reads them. `prefix`: of the names. */
+export function addressFields(known, prefix = "") {
+  const part = (label, name, attributes, help) => field(label, `${prefix}${name}`, { value: known[name] ?? "", ...attributes }, help);
+  const rows = [
+    part("Name", "name", { autocomplete: "name" }),
+    part("Company (optional)", "company", { autocomplete: "organization" }),
+    part("Street", "street", { autocomplete: "address-line1" }),
+    part("Second line (optional)", "street2", { autocomplete: "address-line2" }),
+    el("div", { class: "pair" }, part("Postcode", "postcode", { autocomplete: "postal-code" }), part("City", "city", { autocomplete: "address-level2" })),
+    el("div", { class: "pair" },
+      part("Country", "country", { autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
+      part("Region (optional)", "region", { autocomplete: "address-level1", maxlength: "3", autocapitalize: "characters" }, { hint: "Such as CA for California." })),
+    part("Phone (optional)", "phone", { type: "tel", autocomplete: "tel" }, { hint: "For the carrier." }),
+  ];
+  const fields = el("fieldset", null, el("legend", null, "Deliver to"), rows);
+  const address = () => Object.fromEntries([...fields.querySelectorAll("input")].filter((input) => input.value).map((input) => [input.name.slice(prefix.length), input.value]));
+  return { fields, address };
+}
+
+/** Returns the fields of a time range and its order, with the values in the address. */
+export const rangeFields = ({ from, to, order }) => [
+  field("From", "from", { type: "datetime-local", value: localMoment(from) }),
+  field("Before", "to", { type: "datetime-local", value: localMoment(to) }),
+  field("Sort", "order", {}, { options: [["newest", "newest first", order === "newest"], ["oldest", "oldest first", order === "oldest"]] })];
+
 /** Returns a form that calls `send` with itself. Shows errors at their fields and above the button. */
 export function form(attributes, children, submitText, send, { nameOf, kind = "primary", also = [] } = {}) {
   const said = el("div", { class: "form-said", role: "alert" });

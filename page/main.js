@@ -18,6 +18,7 @@ const VIEWS = {
   orders: { load: () => import("./order.js"), styles: ["orders.css", "trace.css"], who: person, language: orderLanguage },
   guest: { load: () => import("./guest.js"), styles: ["orders.css", "trace.css"], language: (query) => languageOf(query.get("language")) },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
+  records: { title: "Records", load: () => import("./records.js"), styles: ["board.css"], who: staffMember },
   customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
   insight: { title: "Insight", load: () => import("./insight.js"), styles: ["insight.css"], who: staffMember },

@@ -3,8 +3,7 @@
 import { once, post } from "./api.js";
 import { amountField, field, form, localMoment, refundToField } from "./forms.js";
 import { money, shortId, stateName } from "./format.js";
-import { paged } from "./lists.js";
-import { button, chip, dialog, el, empty, fill, finish, orderLink, row, timeOf } from "./ui.js";
+import { button, chip, dialog, el, finish, orderLink, row, timeOf } from "./ui.js";
 
 const METHODS = ["BANK_TRANSFER", "CASH", "INVOICE"];
 const CAUSES = ["DAMAGED", "WRONG_ITEM", "NOT_AS_DESCRIBED", "LATE_DELIVERY", "DUPLICATE_PAYMENT", "OTHER"];
@@ -61,20 +60,11 @@ export function settleRefund({ order: { order_id: id }, me, done }, { refund_id:
 }
 
 // Unmatched payments ---------------------------------------------------------------------------------------------------
-/** Returns the list of payments that match no order. */
-export function unmatchedPayments({ me, signal }) {
-  return folded("Unmatched payments", {
-    path: "payments/unmatched", me, signal, caption: "Unmatched payments, oldest first", heads: HEADS, line: (one) => unmatchedRow(one, me),
-    none: empty("No unmatched payments", "Money that matches no order appears here."),
-  });
-}
-
-/** Returns a list that loads when the user opens it, because most visits do not need it. */
-function folded(title, list) {
-  const place = el("section", { class: "card", "aria-label": title });
-  const load = () => fill(place, title.toLowerCase(), () => paged(list));
-  return el("details", { class: "unmatched", ontoggle: ({ target }) => target.open && load() }, el("summary", null, title), place);
-}
+/** The list of payments that match no order, as `paged` needs it. */
+export const unmatchedPayments = {
+  path: "payments/unmatched", caption: "Unmatched payments, oldest first", heads: HEADS, line: unmatchedRow,
+  none: ["No unmatched payments", "Money that matches no order appears here."],
+};
 
 /** Returns the row of a payment. After a command, the row shows the result, because the list still has a payment that is being sent back. */
 function unmatchedRow({ kind, order_id: id, payment_id: payment, status, amount, currency, reason, created_at: at }, me) {
@@ -97,14 +87,12 @@ function unmatchedRow({ kind, order_id: id, payment_id: payment, status, amount,
 }
 
 // Credit notes ---------------------------------------------------------------------------------------------------------
-/** Returns the list of orders with money that left outside the shop without a credit note. */
-export function missingCreditNotes({ me, signal }) {
-  return folded("Missing credit notes", {
-    path: "credit-notes/missing", me, signal, caption: "Orders with money that left without a credit note, oldest first",
-    heads: ["Placed", "Order", { text: "Amount", number: true }, "Actions"], line: (one) => missingRow(one, me),
-    none: empty("No missing credit notes", "An order appears here after a lost dispute, or a refund at the payment provider."),
-  });
-}
+/** The list of orders with money that left outside the shop without a credit note. */
+export const missingCreditNotes = {
+  path: "credit-notes/missing", caption: "Orders with money that left without a credit note, oldest first",
+  heads: ["Placed", "Order", { text: "Amount", number: true }, "Actions"], line: missingRow,
+  none: ["No missing credit notes", "An order appears here after a lost dispute, or a refund at the payment provider."],
+};
 
 function missingRow({ order_id: id, amount, currency, placed_at: at }, me) {
   const shown = money(amount, currency);

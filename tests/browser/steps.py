@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Tab
 
-VIEWS = ("flow", "shop", "board", "customers", "table", "insight")
+VIEWS = ("flow", "shop", "board", "records", "customers", "table", "insight")
 
 
 def be(page: Page, name: str) -> None:

@@ -144,7 +144,7 @@ def test_the_board_can_be_limited_to_a_range_of_time(tab: Tab) -> None:
     expect(page.locator("tbody tr").first).to_be_visible()
     newest = page.locator("tbody time").first.get_attribute("datetime")
     assert newest is not None
-    page.get_by_label("Placed before").fill(page.evaluate("(at) => new Date(at).toISOString().slice(0, 16)", newest))
+    page.get_by_label("Before").fill(page.evaluate("(at) => new Date(at).toISOString().slice(0, 16)", newest))
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("link", name="All times").wait_for()
     expect(page.locator(".loading")).to_have_count(0)

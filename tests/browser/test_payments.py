@@ -105,10 +105,9 @@ def test_the_shop_and_the_provider_keep_the_same_money_after_a_lost_dispute(tab:
 
 
 def issue_missing_credit_note(tab: Tab, order_id: str, amount: str) -> list[str]:
-    """Issue the credit note on the board, and return the totals of the order's invoice and of its credit note."""
+    """Issue the credit note in the records, and return the totals of the order's invoice and of its credit note."""
     page = tab.page
-    tab.open("board")
-    page.get_by_text("Missing credit notes").click()
+    tab.open("records?list=undocumented")
     page.get_by_role("button", name=f"Issue: {amount}").click()
     page.get_by_role("dialog").get_by_role("button", name="Issue the credit note").click()
     expect(page.get_by_text("Being issued", exact=True)).to_be_visible()
@@ -142,8 +141,7 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     for amount in (380, 700):
         unmatched(shop, amount)
     wait_until("the unmatched payments", lambda: len(staff.get("/payments/unmatched")["items"]) == 2)
-    tab.open("board")
-    page.get_by_text("Unmatched payments").click()
+    tab.open("records?list=unmatched")
     page.get_by_role("button", name="Assign: €3.80").click()
     filled(page, "Assign to the order", to_order_id=order_id, reason="the number is in the receipt")
     row = page.get_by_role("row").filter(has_text="€3.80").filter(has_text="Assigned")

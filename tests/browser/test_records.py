@@ -1,0 +1,44 @@
+"""The records of the shop for staff: documents, payments and refunds by time, and the import of a file."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from local.laptop.demo import DemoClients
+from ops.scenarios import wait_until
+from tests.browser.conftest import Tab, problems_at_every_width
+from tests.browser.steps import paid, panel
+from tests.laptop.conftest import LaptopShop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+PRODUCTS = "product_id,name,price,currency,quantity\nshelf-1,Shelf,4900,EUR,3\nshelf-2,Tall shelf,49.00,EUR,1\n"
+
+
+def test_staff_list_documents_payments_and_refunds_of_a_time_range(tab: Tab, shop: LaptopShop) -> None:
+    order_id = paid(tab)
+    staff, page = DemoClients(shop.shop()).staff, tab.page
+    wait_until("the invoice", lambda: staff.get(f"/orders/{order_id}/invoices")["items"])
+    staff.post(f"/orders/{order_id}/refunds", {"amount": 100}, key=f"refund-{order_id}")
+    wait_until("the refund in the list", lambda: order_id in str(staff.get("/refunds")["items"]))
+    for name, amount in {"Invoices": "€18.90", "Payments": "€18.90", "Refunds": "€1.00"}.items():
+        tab.open("records")
+        page.get_by_role("navigation", name="Records").get_by_role("link", name=name, exact=True).click()
+        row = panel(page, name).get_by_role("row").filter(has=page.get_by_role("link", name=order_id[:8]))
+        expect(row.filter(has_text=amount).first).to_be_visible()
+        page.get_by_label("Before").fill("2020-01-01T00:00")
+        page.get_by_role("button", name="Show", exact=True).click()
+        expect(panel(page, name)).to_contain_text(re.compile("^No "))
+    assert list(problems_at_every_width(page)) == []
+
+
+def test_staff_import_products_and_see_the_rejected_lines(tab: Tab) -> None:
+    page = tab.page
+    tab.open("records?list=imports")
+    made = page.get_by_role("form", name="Import products")
+    made.get_by_label("File").set_input_files({"name": "p.csv", "mimeType": "text/csv", "buffer": PRODUCTS.encode()})
+    made.get_by_role("button", name="Import the file").click()
+    shown = panel(page, "Import products")
+    expect(shown).to_contain_text("Written1")
+    expect(shown.get_by_role("row", name="3", exact=False).last).to_contain_text("price")
+    assert list(problems_at_every_width(page)) == []
