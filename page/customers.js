@@ -1,13 +1,14 @@
 // Lists for staff, such as all customers and discount codes. The page of one customer, for staff and for the customer.
 
 import { call, get, once, post } from "./api.js";
+import { ask } from "./ask.js";
 import { amountField, asUtc, checkbox, field, form, rangeFields } from "./forms.js";
 import { addressText, capital, money, number, plural, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
 import { settings as shop } from "./settings.js";
 import { seedOffer } from "./seedShop.js";
-import { button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
+import { button, chip, copyable, dialog, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
 export function show(place, { id, query, signal }) {
   if (id) return showCustomer(place, id, signal);
@@ -54,13 +55,30 @@ function openCustomers({ place, card, me, query, signal }) {
   }));
 }
 
-function openDiscounts({ card, me, signal }) {
-  fill(card, "discount codes", () => paged({
+function openDiscounts({ place, card, me, signal }) {
+  const show = () => fill(card, "discount codes", () => paged({
     path: "discounts", me, signal, caption: "Discount codes",
     heads: ["Code", { text: "Discount", number: true }, "Valid from", "Valid until", { text: "Minimum", number: true }, { text: "Limit", number: true }, "Actions"],
     line: (discount) => discountRow(discount, me, signal),
-    none: empty("No discount codes yet", "Staff create discount codes by the API."),
+    none: empty("No discount codes yet", "Customers send a code with an order."),
   }));
+  place.append(el("div", { class: "row" }, button("New discount code", () => newDiscount(me, show)), button("Issue a gift card", () => newGiftCard(me), { kind: "quiet" })));
+  show();
+}
+
+function newDiscount(me, done) {
+  const fields = [
+    field("Code", "code", { required: true, autocomplete: "off", spellcheck: "false" }),
+    field("Discount in hundredths of a percent", "rate", { type: "number", min: "1", max: "10000", required: true }, { hint: "1500 is 15 %." }),
+    field("Valid until (optional)", "valid_until", { type: "date" }),
+    field("Maximum number of orders (optional)", "limit", { type: "number", min: "1" })];
+  ask("New discount code", fields, "Create the code", "/api/discounts", { me, done, said: ({ code }) => `The code ${code} is created. The list shows it after a moment.` });
+}
+
+function newGiftCard(me) {
+  const done = ({ code, balance, currency }) => dialog("Gift card", () => [el("p", null, `Pass on this code of ${money(balance, currency)} now. The shop does not store it.`), copyable(code, "the code")]);
+  const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3" });
+  ask("Issue a gift card", [amountField(1000, "EUR"), currency], "Issue the card", "/api/gift-cards", { me, done, said: () => "The gift card is issued." });
 }
 
 /** Returns the row of a discount code. The number of its uses needs a request, so it loads only on a click. */

@@ -1,9 +1,9 @@
 // Payments for staff: the dialogs that record, reverse, refund and assign money, and the list of unmatched payments.
 
-import { once, post } from "./api.js";
-import { amountField, field, form, localMoment, refundToField } from "./forms.js";
+import { ask } from "./ask.js";
+import { amountField, field, localMoment, refundToField } from "./forms.js";
 import { money, shortId, stateName } from "./format.js";
-import { button, chip, dialog, el, finish, orderLink, row, timeOf } from "./ui.js";
+import { button, chip, el, orderLink, row, timeOf } from "./ui.js";
 
 const METHODS = ["BANK_TRANSFER", "CASH", "INVOICE"];
 const CAUSES = ["DAMAGED", "WRONG_ITEM", "NOT_AS_DESCRIBED", "LATE_DELIVERY", "DUPLICATE_PAYMENT", "OTHER"];
@@ -15,16 +15,6 @@ const reasonField = () => field("Reason", "reason", { required: true, maxlength:
 const explanationFields = () => [
   field("Cause", "cause", {}, { options: [["", "not given"], ...named(CAUSES)] }),
   field("Note (optional)", "note", { maxlength: "200" }, { hint: "The mail to the customer shows the cause and the note." })];
-
-/** Opens a dialog whose fields are the body of a command. `body`: its other fields. `said`: returns the text afterwards. */
-function ask(title, fields, submit, path, { me, done, body = {}, said }) {
-  dialog(title, (box) => form({ class: "stack" }, fields, submit, async (made) => {
-    const given = [...new FormData(made)].filter(([, text]) => text).map(([name, text]) => [name, name === "amount" ? Number(text) : text]);
-    const wanted = { ...body, ...Object.fromEntries(given) };
-    const answer = await once(path, wanted, (key) => post(path, wanted, { as: me, key }));
-    await finish(box, said(answer), done);
-  }));
-}
 
 // Payments and refunds of an order -------------------------------------------------------------------------------------
 export function recordPayment({ order: { order_id: id, due, currency }, me, done }) {

@@ -12,8 +12,20 @@ from tests.laptop.conftest import LaptopShop
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
-def test_companies_have_a_list(tab: Tab, shop: LaptopShop) -> None:
-    DemoClients(shop.shop()).staff.post("/companies", {"company_id": "acme", "name": "Acme & Daughters"})
+def test_staff_create_a_company_and_add_a_member(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    people = DemoClients(shop.shop())
+    alice = people.place_order(people.create_stocked_product(5), quantity=1)["customer_id"]
+    email = people.staff.get(f"/customers/{alice}")["email"]
+    tab.open("customers?list=companies")
+    page.get_by_role("button", name="New company").click()
+    asked = page.get_by_role("dialog", name="New company")
+    asked.get_by_label("Id").fill("acme")
+    asked.get_by_label("Name").fill("Acme & Daughters")
+    asked.get_by_role("button", name="Create the company").click()
+    expect(page.get_by_text("No customer buys for this company.")).to_be_visible()
+    members = page.get_by_role("form", name="Add a member")
+    members.get_by_label("E-mail address").fill(email)
+    members.get_by_role("button", name="Add the member").click()
+    expect(page.get_by_role("region", name="Members").get_by_role("row", name=email)).to_be_visible()
     assert wait_until("the company", lambda: is_listed(tab, "companies", "Acme & Daughters"))
-    tab.page.get_by_role("link", name="Acme & Daughters").click()
-    expect(tab.page.get_by_text("No customer buys for this company.")).to_be_visible()

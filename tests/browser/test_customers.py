@@ -94,10 +94,15 @@ def is_listed(tab: Tab, name: str, text: str) -> bool:
     return tab.page.get_by_role("row", name=re.compile(text)).count() == 1
 
 
-def test_discount_codes_have_a_list(tab: Tab, shop: LaptopShop) -> None:
-    staff = DemoClients(shop.shop()).staff
-    staff.post("/discounts", {"code": "TENONLY", "rate": 1000, "limit": 10})
+def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     page = tab.page
+    tab.open("customers?list=discounts")
+    page.get_by_role("button", name="New discount code").click()
+    asked = page.get_by_role("dialog", name="New discount code")
+    asked.get_by_label("Code").fill("TENONLY")
+    asked.get_by_label("hundredths of a percent").fill("1000")
+    asked.get_by_label("Maximum number").fill("10")
+    asked.get_by_role("button", name="Create the code").click()
     assert wait_until("the code", lambda: is_listed(tab, "discounts", "TENONLY"))
     row = page.get_by_role("row", name=re.compile("TENONLY"))
     row.get_by_role("button", name="Show what is left of TENONLY").click()
