@@ -10,7 +10,8 @@ import { isHere } from "./settings.js";
 import { button, dialog, el, fill, finish, toast } from "./ui.js";
 import { labels, textOf } from "./labels.js";
 
-const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
+const AT_ONCE = ["PENDING", "PAID"];
+const CANCELLABLE = [...AT_ONCE, "FULFILLING", "PARTIALLY_SHIPPED"];
 const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];
 const TO_SHIP = ["FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED"];
 const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
@@ -30,6 +31,7 @@ const ACTIONS = [
   { name: () => "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused"), solves: "answer_cancellation" },
   { name: () => "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
   { name: () => textOf("guest.new_link"), who: (me) => me?.token || isShopStaff(me), open: renewLink, inList: false, when: ({ customer_id: id, archived }) => id.startsWith("guest-") && !archived },
+  { name: () => "Cancel and place again", who: isShopStaff, open: replaceOrder, inList: false, when: ({ customer_id: id, status }) => !id.startsWith("guest-") && AT_ONCE.includes(status) },
   { name: () => textOf("cancel"), states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
@@ -66,16 +68,33 @@ function changeAddress({ order, me, path, done }) {
 }
 
 function cancel({ order, me, path, done }) {
-  const text = order.status === "PENDING" || order.status === "PAID"
-    ? textOf("cancel.at_once")
-    : textOf("cancel.asked");
+  const text = AT_ONCE.includes(order.status) ? textOf("cancel.at_once") : textOf("cancel.asked");
+  const why = isStaff(me) ? [reasonField()] : [];
   dialog(textOf("cancel.title", { id: shortId(order.order_id) }), (box) => [
     el("p", null, text),
-    form({ class: "stack" }, [], textOf("cancel.submit"), async () => {
-      const after = await post(`${path}/cancel`, null, { as: me });
+    form({ class: "stack" }, why, textOf("cancel.submit"), async () => {
+      const after = await post(`${path}/cancel`, reasonIn(why), { as: me });
       await finish(box, after.status === "CANCELLED" ? textOf("cancel.done") : textOf("cancel.pending"), done);
     }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
   ]);
+}
+
+const reasonField = () => field("Reason (optional)", "reason", { maxlength: "200" });
+const reasonIn = ([made]) => (made?.control.value.trim() ? { reason: made.control.value.trim() } : null);
+
+/** Cancels an order, and opens the shop with the same basket for the same customer. An order is not edited. */
+function replaceOrder({ order, me, path }) {
+  dialog(`Cancel and place again: order ${shortId(order.order_id)}`, (box) => {
+    const why = [reasonField()];
+    return [
+      el("p", null, "The order is cancelled, and what was paid is refunded. The shop opens with the same basket and address: change them, and place the new order."),
+      form({ class: "stack" }, why, "Cancel and open the shop", async () => {
+        await post(`${path}/cancel`, reasonIn(why), { as: me });
+        box.close();
+        location.hash = `#/shop?again=${encodeURIComponent(order.order_id)}`;
+      }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
+    ];
+  });
 }
 
 async function restore({ order, done }) {

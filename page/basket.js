@@ -1,10 +1,11 @@
 // The panel with the basket, the delivery address and the button that places the order. It then shows the payment.
 
-import { once, post } from "./api.js";
+import { get, once, post } from "./api.js";
 import { addressFields, field, form } from "./forms.js";
 import { money, plural } from "./format.js";
-import { fullName, register, signIn } from "./people.js";
-import { announce, button, el, empty } from "./ui.js";
+import { fullName, isStaff, register, signIn, staffNote } from "./people.js";
+import { Rejection } from "./problems.js";
+import { announce, button, el, empty, toast } from "./ui.js";
 import { labels } from "./labels.js";
 
 const KEPT = "orderstream.basket";
@@ -30,7 +31,12 @@ export class Basket extends EventTarget {
   }
 
   clear() {
-    this.#quantities.clear();
+    this.fill([]);
+  }
+
+  /** Replaces the contents by the lines of an order. */
+  fill(lines) {
+    this.#quantities = new Map(lines.map(({ product_id: id, quantity }) => [id, quantity]));
     this.#changed();
   }
 
@@ -59,8 +65,11 @@ export class Basket extends EventTarget {
   }
 }
 
-/** Returns the panel: basket and address, then payment. `placed`: called with the order. `reload`: reloads prices. */
-export function basketPanel({ basket, me, signal, placed, reload }) {
+/**
+ * Returns the panel: basket and address, then payment. Staff order for a customer. `placed`: called with the order.
+ * `reload`: reloads prices. `former`: the order that staff place again, or null.
+ */
+export function basketPanel({ basket, me, signal, placed, reload, former }) {
   const panel = el("div", { class: "card basket" });
   const fillIn = () => panel.replaceChildren(...checkout());
   fillIn();
@@ -77,36 +86,55 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 
   function orderForm() {
-    const { fields, address } = addressFields({ ...labels.address, name: me ? fullName(me) : "" }, "address.");
-    const email = !me && field("E-mail address", "email", { type: "email", required: true, autocomplete: "email" }, { hint: "You get a link to your order by mail." });
+    const isOfStaff = isStaff(me);
+    const { fields, address } = addressFields(former?.address ?? (isOfStaff ? {} : { ...labels.address, name: me ? fullName(me) : "" }), "address.");
+    const email = isOfStaff
+      ? field("Customer's e-mail address", "email", { type: "email", required: true, autocomplete: "off", value: former?.email ?? "" }, { hint: "The order belongs to this customer." })
+      : !me && field("E-mail address", "email", { type: "email", required: true, autocomplete: "email" }, { hint: "You get a link to your order by mail." });
+    const reference = field("Your reference (optional)", "reference", { maxlength: "64", value: former?.reference ?? "" }, { hint: "Such as the number of a purchase order. The invoice shows it." });
+    const note = field("Note (optional)", "note", { maxlength: "500", value: former?.note ?? "" }, { hint: "For the shop and the warehouse." });
     const code = field("Discount code (optional)", "discount_code", { autocomplete: "off", maxlength: "40" });
     const wanted = () => ({
       lines: basket.lines.map(({ product_id, quantity, price }) => ({ product_id, quantity, price })),
       address: address(),
       ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
     });
+    const said = () => Object.fromEntries([reference, note].map(({ control }) => [control.name, control.value.trim()]).filter(([, text]) => text));
     const shipping = shippingField((sent) => post("/api/orders/quote", sent, { as: me, signal }), wanted);
     fields.addEventListener("change", shipping.offer);
     basket.addEventListener("change", shipping.offer, { signal });
     const send = async () => {
-      const body = { ...wanted(), ...(shipping.control.value && { shipping_method: shipping.control.value }) };
+      const body = { ...wanted(), ...said(), ...(shipping.control.value && { shipping_method: shipping.control.value }) };
       try {
-        const { order, payer } = await (me ? placeAsCustomer(body) : placeAsGuest({ ...body, name: body.address.name, email: email.control.value }));
+        const { order, payer } = await (isOfStaff ? placeForCustomer(body, email.control.value.trim()) : me ? placeAsCustomer(body) : placeAsGuest({ ...body, name: body.address.name, email: email.control.value }));
         basket.clear();
-        await showPayment(order, payer);
+        if (isOfStaff) showPlaced(order);
+        else await showPayment(order, payer);
         placed();
       } catch (error) {
         if (["out-of-stock", "price-changed", "unknown-products"].includes(error.slug)) reload();
         throw error;
       }
     };
-    return form({ class: "stack", "aria-label": "Delivery" }, [email, fields, shipping, code].filter(Boolean), me ? "Place order" : "Order as a guest", send, { nameOf: basket.nameOf });
+    return form({ class: "stack", "aria-label": "Delivery" }, [isOfStaff && staffNote(me), email, fields, shipping, code, reference, note].filter(Boolean), isOfStaff ? "Place the customer's order" : me ? "Place order" : "Order as a guest", send, { nameOf: basket.nameOf });
   }
 
   async function placeAsCustomer(body) {
     await register(me, body.address.name, signal); // a user becomes a customer with the first order
     const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
     return { order, payer: me };
+  }
+
+  async function placeForCustomer(body, email) {
+    const [customer] = (await get(`/api/customers?${new URLSearchParams({ email })}`, { as: me, signal })).items;
+    if (!customer) throw new Rejection("No customer has this e-mail address.");
+    const sent = { ...body, customer_id: customer.customer_id };
+    return { order: await once(`order for ${customer.customer_id}`, sent, (key) => post("/api/orders", sent, { as: me, key, signal })) };
+  }
+
+  function showPlaced({ order_id: id }) {
+    toast("The order is placed. The customer gets a mail.");
+    location.hash = `#/orders/${encodeURIComponent(id)}`;
   }
 
   async function placeAsGuest(body) {

@@ -26,10 +26,9 @@ const nothing = () => empty(textOf("step.none"), textOf("step.later"));
  * and with its mails if they are known. `mail`: the id of the mail, if the step is a mail. "Order paid" stands for a
  * payment that succeeded: its item has only the time of its latest change, for example of a refund.
  */
-export function stepsOf({ order, timeline, payments, invoices, shipments, returns, refunds, mails }) {
-  const changes = timeline.length ? timeline.map(({ at, event, status }) => ({ at, text: textOf(`step.${event}`), status })) : archived(order);
+export function stepsOf({ timeline, payments, invoices, shipments, returns, refunds, mails }) {
   const steps = [
-    ...changes,
+    ...timeline.map(({ at, event, status }) => ({ at, text: textOf(`step.${event}`), status })),
     ...payments.filter(({ status }) => !["CAPTURED", "REFUNDED"].includes(status))
       .map(({ updated_at: at, method, amount, currency, status }) => ({ at, text: paymentText(method, money(amount, currency)), status })),
     ...invoices.map(({ issued_at: at, invoice_id: id, corrects }) => ({ at, text: corrects ? textOf("step.credit_note", { id }) : textOf("step.invoice", { id }) })),
@@ -42,9 +41,6 @@ export function stepsOf({ order, timeline, payments, invoices, shipments, return
   ];
   return steps.sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
 }
-
-/** Returns the steps that an archived order still has: the table keeps no other change of it. */
-const archived = ({ placed_at: placedAt, updated_at: updatedAt, status }) => [{ at: placedAt, text: textOf("step.OrderPlaced") }, { at: updatedAt, text: textOf("step.closed"), status }];
 
 const paymentText = (method, amount) =>
   method === "CREDIT" ? textOf("step.credit", { amount }) : textOf("step.payment", { method: textOf(`method.${method}`), amount });

@@ -34,7 +34,6 @@ const ON_A_LAPTOP = {
   lead: (name) => `What a customer sees: put products into the basket, place an order and pay for it. You shop as ${name}. Nothing here is charged.`,
   strangers: "Put products into the basket, and order as a guest. Nothing here is charged.",
   shelves: "Add six sample products.",
-  staffShops: "Choose alice, bob or another customer at the top to place an order.",
   board: "All orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
   noParcel: "There is no parcel to ship. The local warehouse shipped it already, or it is not requested yet.",
   unanswered: "The shop does not answer. Is `make up` still running?",
@@ -51,7 +50,6 @@ const ELSEWHERE = {
   lead: (name) => `Put products into the basket, and place an order. ${name ? `You shop as ${name}.` : "Your first order makes you a customer."}`,
   strangers: "Put products into the basket. Sign in, or order as a guest.",
   shelves: "New products will appear here.",
-  staffShops: "Sign in as a customer to place an order.",
   board: "All orders, by state.",
   noParcel: "There is no parcel to ship. It is already in transit, or not requested yet.",
   get unanswered() {

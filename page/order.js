@@ -109,6 +109,8 @@ function standing(order, { me, look }) {
       [textOf("shipping"), order.shipping_method?.name],
       [textOf("order.refunded"), order.refunded > 0 && money(order.refunded, currency)], [textOf("order.placed"), timeOf(order.placed_at)],
       [textOf("order.address"), address && addressText(address)],
+      [textOf("order.reference"), order.reference], [textOf("order.note"), order.note], [textOf("order.cancel_reason"), order.cancel_reason],
+      ...Object.entries(order.metadata ?? {}), [textOf("order.placed_by"), order.placed_by],
       [textOf("order.customer"), el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
     archived && el("p", { class: "notice" }, textOf("order.archive", { state: stateName(status).toLowerCase() })),
     lines && linesTable(lines, currency),

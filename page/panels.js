@@ -68,8 +68,7 @@ function copy({ type, PK, SK, state, expected, found }) {
 export const json = (value) => el("pre", { tabindex: "0", "aria-label": "JSON" }, value == null ? "nothing" : JSON.stringify(value, null, 2));
 
 // Invoice --------------------------------------------------------------------------------------------------------------
-function invoices(all, { me, whole }) {
-  if (archivedWith(whole)) return none(textOf("invoice.archived"));
+function invoices(all, { me }) {
   if (!all?.length) return none(textOf("invoice.none"));
   return all.map((one) => invoice(one, me));
 }
@@ -97,7 +96,6 @@ function invoice({ invoice_id: id, corrects, issued_at: at, currency, lines, shi
 
 // Parcels --------------------------------------------------------------------------------------------------------------
 function parcels(there, { whole }) {
-  if (archivedWith(whole)) return none(textOf("parcels.archived"));
   if (!there?.parcels.length) return none(textOf("parcels.none"));
   const names = Object.fromEntries((whole.order?.lines ?? []).map((line) => [line.product_id, line.name]));
   const contents = (quantities) => Object.entries(quantities).map(([id, count]) => `${number(count)} × ${names[id] ?? id}`).join(", ");
@@ -112,7 +110,6 @@ function parcels(there, { whole }) {
 
 // Payments and refunds -------------------------------------------------------------------------------------------------
 function moneys(there, { me, whole, look }) {
-  if (archivedWith(whole)) return none(textOf("payments.archived"));
   if (!there?.payments.length) return none(textOf("payments.none"));
   const isShopStaff = groupOf(me) === "staff";
   const about = { order: whole.order, me, done: look };

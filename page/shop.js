@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { Basket, basketBar, basketPanel } from "./basket.js";
 import { field, form } from "./forms.js";
 import { money, number, plural } from "./format.js";
-import { fullName, isStaff, person, staffNote } from "./people.js";
+import { fullName, groupOf, isStaff, person } from "./people.js";
 import { seedOffer } from "./seedShop.js";
 import { isHere } from "./settings.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, orderLink, table, timeOf } from "./ui.js";
@@ -33,8 +33,7 @@ export function show(place, { query, signal }) {
   const opened = shelves.open({ category: query.get("category") ?? "", words: query.get("search") ?? "" });
   // What is below the products in a narrow window appears after them, so that they do not move it.
   const appendBelow = (...parts) => opened.then(() => (columns.append(aside), columns.after(...parts)));
-  if (isStaff(me)) {
-    aside.append(el("div", { class: "card" }, staffNote(me), empty("Staff cannot order", labels.staffShops)));
+  if (groupOf(me) === "warehouse") {
     appendBelow();
     return heading;
   }
@@ -42,11 +41,22 @@ export function show(place, { query, signal }) {
     shelves.reload();
     setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of orders is a copy that the shop writes a moment later
   };
-  aside.append(basketPanel({ basket, me, signal, placed, reload: () => shelves.reload() }));
+  const panel = (former = null) => basketPanel({ basket, me, signal, placed, former, reload: () => shelves.reload() });
+  if (query.get("again") && isStaff(me)) fill(aside, "the order", async () => panel(await refilled(query.get("again"), basket, { as: me, signal })));
+  else aside.append(panel());
   place.append(basketBar({ basket, place: aside, signal }));
-  appendBelow(...(me ? [mine] : []));
-  orders();
+  appendBelow(...(me && !isStaff(me) ? [mine] : []));
+  if (!isStaff(me)) orders();
   return heading;
+}
+
+/** Fills the basket with the lines of an order. Returns the order with the e-mail address of its customer. */
+async function refilled(id, basket, asked) {
+  const order = await get(`/api/orders/${encodeURIComponent(id)}`, asked);
+  const customer = await get(`/api/customers/${encodeURIComponent(order.customer_id)}`, asked);
+  basket.fill(order.lines);
+  await knowTheRest(basket, new Set(), asked.signal);
+  return { ...order, email: customer.email };
 }
 
 // Products -------------------------------------------------------------------------------------------------------------
