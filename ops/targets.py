@@ -193,27 +193,15 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
     )
 
 
-def metrics_options(*, saved_by: str, sample: Path) -> argparse.ArgumentParser:
-    """Return a parser with the options that select the metrics of a table: on AWS, in a file, or made up.
-
-    `saved_by`: the option of the tool that writes such a file. `sample`: the file of the made-up metrics.
-    """
+def metrics_options() -> argparse.ArgumentParser:
+    """Return a parser with the options that select the metrics of a table: on AWS, or made up."""
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
     which.add_argument("--table", help="only a table, by its name (the stack output TableName)")
     which.add_argument(
-        "--from",
-        dest="kept",
-        metavar="FILE",
-        type=Path,
-        help=f"read the metrics from a file that {saved_by} has written",
-    )
-    which.add_argument(
         "--sample",
-        dest="kept",
-        action="store_const",
-        const=sample,
+        action="store_true",
         help="use made-up metrics, to try the command: the local shop has no CloudWatch",
     )
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")

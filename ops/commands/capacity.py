@@ -36,7 +36,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
-from ops.cost.bill import PRICES
+from ops.cost.bill import load_prices
+from ops.table_metrics import fetch_sums
 from ops.terminal_text import colored
 from stacks.stage import STAGES
 
@@ -78,28 +79,6 @@ class TableTraffic:
     def hourly_units(self, operation: str, resource: str) -> Sequence[HourUnits]:
         found: Sequence[HourUnits] = {"read": self.read, "write": self.write}[operation][resource]
         return found
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
-        """Return the traffic from the data that `dump_traffic` wrote.
-
-        `data`: the parsed JSON. Raises KeyError, TypeError or ValueError if the data has an invalid form.
-        """
-        ways = {
-            way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
-            for way in OPERATIONS
-        }
-        stored = {where: int(size) for where, size in data["stored"].items()}
-        found = cls(data["table"], data["since"], ways["read"], ways["write"], stored)
-        lengths = {len(hours) for way in ways.values() for hours in way.values()}
-        if len(lengths) != 1 or lengths == {0} or not found.read.keys() == found.write.keys() == stored.keys():
-            raise ValueError("the hours of the table and its indexes differ")
-        return found
-
-
-def _parse_hour(hour: Any) -> HourUnits:
-    units, busiest = hour
-    return int(units), int(busiest)
 
 
 @dataclass(frozen=True)
@@ -153,29 +132,17 @@ def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, h
     stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
     places = [TABLE, *(name for name in INDEX_PROJECTIONS if name in indexes)]
     wanted = list(product(OPERATIONS, places))
-    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
-    found: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
-    until = since + timedelta(hours=hours)
-    pages = cloudwatch.get_paginator("get_metric_data").paginate(
-        MetricDataQueries=queries, StartTime=since, EndTime=until
-    )
-    for page in pages:
-        for result in page["MetricDataResults"]:
-            found[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
+    metrics = [
+        (f"Consumed{way.capitalize()}CapacityUnits", {"GlobalSecondaryIndexName": "" if where == TABLE else where})
+        for way, where in wanted
+    ]
+    found = fetch_sums(cloudwatch, table, metrics, PERIOD_SECONDS, since, since + timedelta(hours=hours))
     ways: dict[str, dict[str, Sequence[HourUnits]]] = {way: {} for way in OPERATIONS}
-    for (way, where), sums in zip(wanted, found.values(), strict=True):
+    for (way, where), sums in zip(wanted, found, strict=True):
         ways[way][where] = _group_into_hours(sums, since, hours)
     return TableTraffic(
         table, to_instant(since), ways["read"], ways["write"], {where: stored[where] for where in places}
     )
-
-
-def _metric_query(table: str, number: int, operation: str, resource: str) -> dict[str, Any]:
-    named = {"TableName": table, "GlobalSecondaryIndexName": "" if resource == TABLE else resource}
-    dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
-    metric = f"Consumed{operation.capitalize()}CapacityUnits"
-    counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
-    return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
 
 
 def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[HourUnits]:
@@ -223,9 +190,7 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
 
 
 def plan_reservations(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> list[Reservation]:
-    """Return the cheapest reservation for each term. Without prices of reserved capacity, the list is empty."""
-    if "reserved" not in prices:
-        return []
+    """Return the cheapest reservation for each term."""
     reserved = prices["reserved"]
     table_class = reserved["table_class"]
     cost = sum_costs(estimate_costs(traffic, prices, rules))["provisioned", table_class]
@@ -279,7 +244,7 @@ def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: Autos
         for where, one in places.items():
             yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
     yield from _format_totals(sums, reservations)
-    if "reserved" in prices and "reserved" in prices.get("unverified", {}).get("prices", ()):
+    if "reserved" in prices["unverified"]["prices"]:
         yield "The prices of reserved capacity are not verified: compare them before you buy"
     yield from _format_cheapest(sums, reservations)
 
@@ -314,29 +279,11 @@ def _format_cheapest(sums: Mapping[tuple[str, str], float], reservations: Sequen
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "capacity",
-        parents=[targets.metrics_options(saved_by="--record", sample=SAMPLE)],
+        parents=[targets.metrics_options()],
         help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class",
     )
     parser.add_argument(
         "--days", type=_parse_days, default=14, help="the number of past days to read (default: %(default)s)"
-    )
-    parser.add_argument("--record", metavar="FILE", type=Path, help="write the metrics to this file, as JSON")
-    parser.add_argument(
-        "--prices", metavar="FILE", type=Path, default=PRICES, help="JSON file of prices (default: ops/prices.json)"
-    )
-    prod = STAGES["prod"]
-    parser.add_argument(
-        "--utilization",
-        type=_parse_percent,
-        default=prod.utilization,
-        help="target utilization of autoscaling in percent (default: %(default)s)",
-    )
-    min_units = prod.capacity_range("write_units", TABLE)[0]
-    parser.add_argument(
-        "--min-units",
-        type=targets.positive_int,
-        default=min_units,
-        help="minimum of provisioned units per second (default: %(default)s)",
     )
     parser.set_defaults(run=estimate_table_cost)
 
@@ -344,34 +291,19 @@ def command(commands: targets.Subparsers) -> None:
 def estimate_table_cost(args: argparse.Namespace) -> None:
     """Print the monthly costs of the table in each billing mode and table class, and with reserved capacity."""
     try:
-        prices = json.loads(args.prices.read_text(encoding="utf-8"))
-        if args.kept:
-            counted = TableTraffic.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
+        if args.sample:
+            print(targets.SAMPLE_NOTE)
+            traffic = TableTraffic(**json.loads(SAMPLE.read_text(encoding="utf-8")))
         else:
             cloudwatch, dynamodb, table = targets.resolve_metrics(args)
             until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
             hours = args.days * 24
-            counted = fetch_traffic(cloudwatch, dynamodb, table, until - timedelta(hours=hours), hours)
-        if args.record:
-            args.record.write_text(dump_traffic(counted), encoding="utf-8")
+            traffic = fetch_traffic(cloudwatch, dynamodb, table, until - timedelta(hours=hours), hours)
     except (BotoCoreError, ClientError, OSError) as error:
         sys.exit(f"Cannot estimate the cost: {error}")
-    except (LookupError, TypeError, ValueError):
-        files = " or ".join(str(path) for path in (args.kept, args.prices) if path)
-        sys.exit(f"Cannot estimate the cost: {files} has an invalid format")
-    if args.kept == SAMPLE:
-        print(targets.SAMPLE_NOTE)
-    print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.min_units))))
-
-
-def dump_traffic(traffic: TableTraffic) -> str:
-    """Return the traffic as JSON, with one line for each table or index so that it is readable."""
-    parts = [f' "{name}": {json.dumps(getattr(traffic, name))}' for name in ("table", "since")]
-    for way in OPERATIONS:
-        lines = [f'  "{where}": {json.dumps(traffic.hourly_units(way, where))}' for where in traffic.stored]
-        parts.append(f' "{way}": {{\n' + ",\n".join(lines) + "\n }")
-    parts.append(f' "stored": {json.dumps(traffic.stored)}')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    prod = STAGES["prod"]
+    rules = AutoscalingRules(prod.utilization, prod.capacity_range("write_units", TABLE)[0])
+    print("\n".join(format_report(traffic, load_prices(), rules)))
 
 
 def _parse_days(text: str) -> int:
@@ -380,11 +312,4 @@ def _parse_days(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"must be {MAX_DAYS} or less: CloudWatch keeps five-minute datapoints no longer"
         )
-    return number
-
-
-def _parse_percent(text: str) -> int:
-    number = targets.positive_int(text)
-    if not 20 <= number <= 90:
-        raise argparse.ArgumentTypeError("must be from 20 to 90")
     return number

@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
+from ops.table_metrics import fetch_sums
 from ops.terminal_text import colored
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "hot_keys.json"
@@ -92,12 +93,9 @@ class ThrottleReport:
     seen: tuple[str, ...] = ()
     keys: tuple[ThrottledKey, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
-        """Return the report from the data that `as_json` returned. Raises KeyError, TypeError."""
+        """Return the report that a file of ops/samples contains."""
         return cls(
             data["table"],
             data["since"],
@@ -117,16 +115,12 @@ def fetch_throttle_report(
     The throttled keys are included only if Contributor Insights is enabled.
     """
     wanted = list(_metrics_to_fetch())
-    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
-    times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
-    pages = cloudwatch.get_paginator("get_metric_data").paginate(
-        MetricDataQueries=queries, StartTime=since, EndTime=until
-    )
-    for page in pages:
-        for result in page["MetricDataResults"]:
-            times[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
+    metrics = [
+        (metric, {"GlobalSecondaryIndexName": index, "Operation": operation}) for metric, index, operation in wanted
+    ]
+    times = fetch_sums(cloudwatch, table, metrics, PERIOD_SECONDS, since, until)
     counted = []
-    for (metric, index, operation), minutes in zip(wanted, times.values(), strict=True):
+    for (metric, index, operation), minutes in zip(wanted, times, strict=True):
         if any(minutes.values()):
             at = max(sorted(minutes), key=lambda minute: minutes[minute])
             sums = int(sum(minutes.values())), int(minutes[at])
@@ -148,13 +142,6 @@ def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
             yield f"{way}{THROTTLE_EVENTS}", index, ""
             yield from ((f"{way}{cause}{THROTTLE_EVENTS}", index, "") for cause in CAUSES)
     yield from (("ThrottledRequests", "", operation) for operation in OPERATIONS)
-
-
-def _metric_query(table: str, number: int, metric: str, index: str, operation: str) -> dict[str, Any]:
-    named = {"TableName": table, "GlobalSecondaryIndexName": index, "Operation": operation}
-    dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
-    counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
-    return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
 
 
 def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
@@ -226,34 +213,28 @@ def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleC
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "hot-keys",
-        parents=[targets.metrics_options(saved_by="--save", sample=SAMPLE)],
+        parents=[targets.metrics_options()],
         help="find the throttled table, index or key, and the cause, from CloudWatch metrics",
     )
     parser.add_argument(
         "--hours", type=_parse_hours, default=24, help="the number of past hours to read (default: %(default)s)"
     )
-    parser.add_argument("--save", metavar="FILE", type=Path, help="write the metrics to this file, as JSON")
     parser.set_defaults(run=find_hot_keys)
 
 
 def find_hot_keys(args: argparse.Namespace) -> None:
     """Print how many requests were throttled and why. Exits with 1 if a partition was at its limit."""
     try:
-        if args.kept:
-            found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
+        if args.sample:
+            print(targets.SAMPLE_NOTE)
+            found = ThrottleReport.from_json(json.loads(SAMPLE.read_text(encoding="utf-8")))
         else:
             cloudwatch, dynamodb, table = targets.resolve_metrics(args)
             until = datetime.now(UTC).replace(second=0, microsecond=0)
             since = until - timedelta(hours=args.hours)
             found = fetch_throttle_report(cloudwatch, dynamodb, table, since, until)
-        if args.save:
-            args.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:
         sys.exit(f"Cannot read the metrics: {error}")
-    except (LookupError, TypeError, ValueError):
-        sys.exit(f"Cannot read the metrics: {args.kept} was not written by --save")
-    if args.kept == SAMPLE:
-        print(targets.SAMPLE_NOTE)
     print("\n".join(format_report(found)))
     if has_hot_partition(found):
         sys.exit(1)

@@ -210,15 +210,6 @@ def test_objects_of_the_layout_without_days_are_in_no_table(harness: ShopHarness
 
 
 # the objects ----------------------------------------------------------------------------------------------------------
-def test_each_object_has_one_json_document_on_each_line(harness: ShopHarness, first: str) -> None:
-    objects = harness.objects("archive")
-    assert {key.partition("/")[0] for key in objects} == {"orders", "activity"}
-    for key, body in objects.items():
-        lines = (gzip.decompress(body) if key.endswith(".gz") else body).splitlines()
-        assert len(lines) == 1 if key.startswith("orders/") else lines
-        assert all(isinstance(json.loads(line), dict) for line in lines)
-
-
 KEYS_OF_ITEMS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "schema"}
 
 

@@ -313,13 +313,3 @@ def test_make_cost_prints_the_bill_of_the_page(
     assert printed[0] == "prod, 1,000 orders a day"
     assert [line.split()[-1] for line in printed[1:-5]] == [f"{line.amount:,.2f}" for line in expected]
     assert printed[-4].split()[-1] == f"{total(expected, without=APART):,.2f}"
-
-
-def test_make_cost_rejects_an_unknown_setting(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["cost", "-c", "daily_backup_day=7"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.endswith("daily_backup_day is not a setting: did you mean daily_backup_days?\n")

@@ -78,13 +78,6 @@ def test_a_wrong_pointer_is_found(text: str) -> None:
     assert wrong_pointers(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["decision 1", "docs/decisions/keys-and-items.md#d1", "docs/decisions/README.md", "[1](#d1)", "2 decisions"]
-)
-def test_a_right_pointer_is_not_reported(text: str) -> None:
-    assert wrong_pointers(text, "keys-and-items.md") == []
-
-
 def test_each_heading_of_a_chapter_is_a_decision_with_the_anchor_of_its_number() -> None:
     headings = [line for text in CHAPTERS.values() for line in text.splitlines() if line.startswith("## ")]
     assert len(headings) == len(SECTIONS) == len(CHAPTER_OF)

@@ -2,20 +2,18 @@
 
 import json
 import re
-import typing
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from jsonschema_rs import Draft202012Validator
 
 from docs.generate import DOCS, render_pages
 from docs.pages import states
 from docs.pages.events import event_schema, example_event
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS, EVENTS_BY_NAME, EventContract
-from functions.model.patterns import PATTERNS
-from functions.model.reactions import REACTIONS
 from functions.model.states import (
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
@@ -23,7 +21,7 @@ from functions.model.states import (
     SHIPMENT_TRANSITIONS,
     Transition,
 )
-from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
+from functions.model.table import ORDER, PAYMENT, REFUND, SHIPMENT
 from functions.runtime import clients
 from functions.shop import (
     accounts,
@@ -50,7 +48,6 @@ from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from proof.support.actors import place_guest_order, report_dispute, report_external_refund
 from proof.support.client_faults import record_calls
-from tests.docs.json_schema import schema_violations
 
 
 @pytest.fixture(scope="module")
@@ -67,31 +64,6 @@ def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> 
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]
     if stale:
         pytest.fail(f"{', '.join(f'docs/{name}' for name in stale)} is stale: run `make docs`", pytrace=False)
-
-
-def test_every_kind_of_item_is_in_the_key_table_with_its_keys_and_its_fields(written: dict[str, str]) -> None:
-    keys, _, fields = written["table.md"].partition("## Attributes")
-    for row in ROWS:
-        (spelled,) = [line for line in keys.splitlines() if line.startswith(f"| **{row.type}** |")]
-        assert all(f"`{half.text}`" in spelled for index in row.indexes for half in row.templates(index))
-        (told,) = [line for line in fields.splitlines() if line.startswith(f"| {row.type} |")]
-        assert all(f"`{name}` " in told for name in row.fields)
-
-
-def test_every_access_pattern_is_on_its_page_with_the_key_condition_it_sends(written: dict[str, str]) -> None:
-    lines = written["access-patterns.md"].splitlines()
-    for pattern in PATTERNS:
-        (line,) = [line for line in lines if line.startswith(f"| **{pattern.id}** |")]
-        assert pattern.description in line
-        assert all(re.search(rf"{{{name}(:\d+)?}}", line) for name in pattern.required_fields)
-
-
-def test_every_event_and_every_reaction_is_on_their_page(written: dict[str, str]) -> None:
-    page = written["events.md"]
-    for event in EVENTS:
-        assert f"[**{event.name}**](events/{event.name}.json) | {event.description} |" in page
-        assert all(f"| `{name}` |" in page for name in typing.get_type_hints(event.data))
-    assert all(f"| **{reaction.name}** | {', '.join(reaction.event_names)} |" in page for reaction in REACTIONS)
 
 
 MACHINES = {
@@ -126,18 +98,14 @@ def test_a_table_of_states_names_every_change_that_makes_an_item() -> None:
     assert all(f" : {kind.name}\n" in page for kind in made)
 
 
-def test_the_example_of_a_placed_order_is_unpaid() -> None:
-    assert example_event(EVENTS_BY_NAME["OrderPlaced"])["data"]["status"] == "PENDING"
-
-
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
 def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_does_not(event: EventContract) -> None:
-    right = example_event(event)
-    assert list(schema_violations(event_schema(event), right)) == []
+    right, schema = example_event(event), Draft202012Validator(event_schema(event))
+    schema.validate(right)
     for name in right:
-        assert list(schema_violations(event_schema(event), {key: value for key, value in right.items() if key != name}))
+        assert not schema.is_valid({key: value for key, value in right.items() if key != name})
     for name in right["data"]:
-        assert list(schema_violations(event_schema(event), right | {"data": right["data"] | {name: []}}))
+        assert not schema.is_valid(right | {"data": right["data"] | {name: []}})
 
 
 def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> None:
@@ -149,11 +117,8 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
         everything_happens(harness)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
-    assert [
-        (detail["type"], found)
-        for detail in details
-        for found in schema_violations(event_schema(EVENTS_BY_NAME[detail["type"]]), detail)
-    ] == []
+    for detail in details:
+        Draft202012Validator(event_schema(EVENTS_BY_NAME[detail["type"]])).validate(detail)
 
 
 def outdate_a_started_payment(harness: ShopHarness) -> None:

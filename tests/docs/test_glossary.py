@@ -26,15 +26,6 @@ PLANTED = [
     ("message", "stacks/table.py", "\ndef find():\n    yield f'{x} given-up batch'"),
 ]
 """For each scope of a word: a file whose last line contains a name that the glossary forbids."""
-ORDINARY = [
-    ("functions/shop/orders.py", "class {}_: ..."),
-    ("stacks/stage.py", "class Stage:\n    {}_seconds: int"),
-    ("functions/model/metrics.py", 'MetricDefinition("{}")'),
-    ("Makefile", "show-{}: installed"),
-    ("functions/api/routes/orders.py", 'router.get("/{}")'),
-    ("docs/{}.md", "# The {}"),
-    ("ops/sweep.py", 'log.info("{}")'),
-]
 
 
 def misuses(folder: Path, path: str, text: str) -> list[str]:
@@ -49,11 +40,6 @@ def test_a_name_that_is_not_used_is_reported_with_file_and_line(
 ) -> None:
     (found,) = misuses(tmp_path, path, text)
     assert found.startswith(f"{path}:{len(text.splitlines())}: the {scope} ")
-
-
-@pytest.mark.parametrize(("path", "text"), ORDINARY)
-def test_an_ordinary_word_alone_is_not_reported(tmp_path: Path, path: str, text: str) -> None:
-    assert [found for word in GLOSSARY.ordinary for found in misuses(tmp_path, path, text.format(word))] == []
 
 
 def test_the_glossary_contradicts_nothing() -> None:

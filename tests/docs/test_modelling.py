@@ -342,7 +342,7 @@ def test_each_shard_costs_a_list_a_request_and_half_a_unit() -> None:
 # on-demand, provisioned or reserved -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "label"), [("steady", "steady"), ("daily", "four busy hours"), ("bursts", "a burst")])
 def test_the_table_of_billing_modes_has_the_estimates_of_the_advisor(name: str, label: str) -> None:
-    traffic = capacity.TableTraffic.from_json(json.loads(TRAFFIC[name].read_text(encoding="utf-8")))
+    traffic = capacity.TableTraffic(**json.loads(TRAFFIC[name].read_text(encoding="utf-8")))
     sums = capacity.sum_costs(capacity.estimate_costs(traffic, PRICES, RULES))
     reserved = {one.years: one.cost for one in capacity.plan_reservations(traffic, PRICES, RULES)}
     rare = min(sums["on-demand", "STANDARD_INFREQUENT_ACCESS"], sums["provisioned", "STANDARD_INFREQUENT_ACCESS"])

@@ -71,7 +71,3 @@ def test_no_page_loads_anything_from_another_site(site: Path) -> None:
 
 def test_a_page_with_diagrams_marks_them_for_their_library(site: Path) -> None:
     assert '<div class="diagram">' in (site / "model" / "index.html").read_text(encoding="utf-8")
-
-
-def test_the_search_finds_the_text_of_pages(site: Path) -> None:
-    assert "conditional write" in (site / "search" / "search_index.json").read_text(encoding="utf-8")

@@ -181,13 +181,6 @@ def test_a_row_declared_wrong_is_refused_when_it_is_imported(keys: dict[str, Any
         Row(Parcel, **keys).check()
 
 
-def test_a_row_declared_right_is_not_refused() -> None:
-    row = Row(
-        Parcel, GOOD, gsi1="PLACE#{place}#{shard} / {number:06}#{parcel_id}", gsi3="SIZE#{size} / {seen_at}#{parcel_id}"
-    )
-    assert row.indexes == ("main", "gsi1", "gsi3")
-
-
 def declared(**annotations: Any) -> type[Any]:
     return entity(make_dataclass("Odd", list(annotations.items())))
 
@@ -206,14 +199,6 @@ def test_a_primary_without_version_or_created_at_is_rejected(missing: str) -> No
     with pytest.raises(TypeError, match="is a primary"):
         Row(declared(**fields), "ODD#{odd_id} / ODD").check()
     Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log", owner=NOBODY).check()
-
-
-def test_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
-        Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}", gsi1_too="B#{place} / {parcel_id}")  # type: ignore[call-arg]
-    item = parcel()
-    keys = Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}").encode(item).keys()
-    assert sorted(key for key in keys if key.endswith(("PK", "SK"))) == ["GSI1PK", "GSI1SK", "PK", "SK"]
 
 
 @entity

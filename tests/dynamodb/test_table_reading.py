@@ -1,6 +1,5 @@
 """Tests reads of the table: the exact requests, hidden items, and retries."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -118,27 +117,12 @@ def test_a_query_of_items_without_expiry_needs_no_filter(library: Table, wire: W
     assert wire.requests[0].body["IndexName"] == "GSI1"
 
 
-def test_a_range_takes_its_first_millisecond_and_leaves_its_end_to_the_next(library: Table) -> None:
-    lend(library, -0.001, 0, 59.999, 60)
-    for pattern in (LOANS, LOANS_OLDEST):
-        found = library.query(pattern, book_id="b1", since=moment(0), until=moment(60)).items
-        assert {each.loan_id for each in found} == {"l1", "l2"}
-    neighbour = library.query(LOANS, book_id="b1", since=moment(60), until=moment(120)).items
-    assert [each.loan_id for each in neighbour] == ["l3"]
-
-
 def test_a_range_of_days_takes_the_last_day_whole(library: Table) -> None:
     day = 24 * 3600
     to_midnight = (14 * 60 + 30) * 60
     lend(library, to_midnight - 0.001, to_midnight, to_midnight + day - 0.001, to_midnight + day, ttl=2**33)
     found = library.query(LOANS, book_id="b1", since="2026-11-22", until="2026-11-23").items
     assert [each.loan_id for each in found] == ["l2", "l1"]
-
-
-@pytest.mark.parametrize(("since", "until"), [(60, 0), (0, 0)])
-def test_an_empty_range_finds_nothing(library: Table, since: float, until: float) -> None:
-    lend(library, 0, 30, 60)
-    assert library.query(LOANS, book_id="b1", since=moment(since), until=moment(until)).items == ()
 
 
 def test_a_whole_partition_comes_in_key_order_page_by_page(library: Table) -> None:
@@ -161,17 +145,6 @@ def test_a_query_passes_over_rows_it_does_not_name(library: Table) -> None:
     assert [type(each).__name__ for each in library.query(LOANS, book_id="b1").items] == ["Loan"]
 
 
-def test_query_all_reads_to_the_end(library: Table, wire: WireTap) -> None:
-    lend(library, *range(5))
-    wire.clear()
-    page = library.query(LOANS, book_id="b1", limit=2)
-    last = {"PK": {"S": "BOOK#b1"}, "SK": {"S": page.after}}
-    wire.reply_next(
-        "Query", reply_with({"Items": [LOAN.encode(each) for each in page.items], "LastEvaluatedKey": last})
-    )
-    assert [each.loan_id for each in library.query_all(LOANS, book_id="b1")] == ["l4", "l3", "l2", "l1", "l0"]
-
-
 # expired items --------------------------------------------------------------------------------------------------------
 NOW = int(START.timestamp())
 
@@ -190,14 +163,6 @@ def test_an_expired_item_is_hidden_from_every_read(library: Table, ttl: int, is_
     assert library.batch_get([LOAN.key_of(loan())]) == shown
     assert library.get(LOAN_OF, book_id="b1", loan_id="l1", at=moment(0)) == one
     assert library.decode(LOAN.encode(loan(ttl=ttl))) == one
-
-
-def test_an_item_that_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
-    library.write(put_if_absent(LOAN, loan(ttl=NOW + 60)))
-    clock.now += timedelta(seconds=59.999)
-    assert library.query(LOANS, book_id="b1").items
-    clock.now += timedelta(seconds=0.001)
-    assert library.query(LOANS, book_id="b1").items == ()
 
 
 def test_the_archive_reads_a_partition_whole_expired_or_not(library: Table) -> None:
@@ -259,18 +224,6 @@ def test_keys_that_were_left_unprocessed_are_asked_for_again(library: Table, wir
     assert [each.book_id for each in found] == ["b1", "b2"]
     assert [request.body["RequestItems"] for request in wire.requests[1:]] == [left, left]
     assert len(clock.pauses) == 2
-
-
-def test_keys_that_stay_unprocessed_end_as_busy_within_the_budget(
-    library: Table, wire: WireTap, clock: ManualClock
-) -> None:
-    left = {library.name: {"Keys": [BOOK.key(book_id="b1")]}}
-    library.random = lambda: 1.0
-    library.retry_budget_seconds = 1.0
-    wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * 7)
-    with pytest.raises(TableBusy):
-        library.batch_get([BOOK.key(book_id="b1")])
-    assert sum(clock.pauses) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -241,14 +241,6 @@ def test_items_that_were_left_unprocessed_are_deleted_again(library: Table, wire
     assert [each.loan_id for each in library.query(LOANS, book_id="b1").items] == ["l1", "l0"]
 
 
-def test_items_that_stay_unprocessed_end_as_busy(library: Table, wire: WireTap, clock: ManualClock) -> None:
-    wire.reply_next("BatchWriteItem", *[reply_with({"UnprocessedItems": left(library, KEY)})] * 100)
-    with pytest.raises(TableBusy):
-        library.batch_delete([KEY])
-    assert sum(clock.pauses) <= library.retry_budget_seconds
-    assert wire.pop_unused_replies() == ["BatchWriteItem"]
-
-
 def test_a_delete_that_is_throttled_is_busy(library: Table, wire: WireTap) -> None:
     wire.fail_calls("BatchWriteItem", "ProvisionedThroughputExceededException")
     with pytest.raises(TableBusy):

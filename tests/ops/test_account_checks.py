@@ -202,10 +202,3 @@ def test_each_account_is_checked_once_though_its_items_may_be_on_two_pages(
     looked_at(shop)
     assert wire.operations.count("Query") == len(ids)
     assert wire.operations.count("Scan") > 5
-
-
-def test_the_command_writes_nothing(shop: ShopContext, mine: str, wire: WireTap) -> None:
-    remove(shop, mine, 2)
-    wire.clear()
-    assert len(looked_at(shop).discrepancies) == 1
-    assert set(wire.operations) == {"Scan", "GetItem", "Query"}

@@ -11,7 +11,6 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from ops.__main__ import main
 from ops.commands import capacity
 from ops.cost.bill import load_prices
 
@@ -96,7 +95,7 @@ RESERVED: dict[str, dict[int, tuple[int, int, float]]] = {
 
 
 def recording(name: str) -> capacity.TableTraffic:
-    return capacity.TableTraffic.from_json(json.loads(TRAFFIC[name].read_text()))
+    return capacity.TableTraffic(**json.loads(TRAFFIC[name].read_text()))
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -117,10 +116,9 @@ def test_the_reserved_blocks_that_pay_and_their_cost_equal_the_manual_calculatio
 
 
 @pytest.mark.parametrize("name", CHEAPEST)
-def test_the_cheapest_mode_is_printed_as_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["capacity", "--from", str(TRAFFIC[name])])
+def test_the_cheapest_mode_is_printed_as_its_settings(name: str) -> None:
     billing, table_class = CHEAPEST[name]
-    lines = capsys.readouterr().out.splitlines()
+    lines = list(capacity.format_report(recording(name), PRICES, RULES))
     settings = f"billing={billing}, table_class={table_class}"
     if name == "steady":
         assert lines[-2] == f"cheapest without a reservation: {settings}"
@@ -132,28 +130,14 @@ def test_the_cheapest_mode_is_printed_as_its_settings(name: str, capsys: pytest.
     )
 
 
-def test_the_report_says_which_units_to_reserve_and_that_these_prices_are_not_verified(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    main(["capacity", "--from", str(TRAFFIC["daily"])])
-    lines = capsys.readouterr().out.splitlines()
+def test_the_report_says_which_units_to_reserve_and_that_these_prices_are_not_verified() -> None:
+    lines = list(capacity.format_report(recording("daily"), PRICES, RULES))
     reserved = [" ".join(line.split()) for line in lines if line.startswith("  reserved for")]
     assert reserved == [
         "reserved for 1 year, STANDARD 251.11 no block of 100 units pays",
         "reserved for 3 years, STANDARD 244.02 100 read and 100 write units",
     ]
     assert "The prices of reserved capacity are not verified: compare them before you buy" in lines
-
-
-def test_a_price_file_without_reserved_capacity_still_gives_the_other_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prices = tmp_path / "prices.json"
-    prices.write_text(json.dumps({name: value for name, value in PRICES.items() if name != "reserved"}))
-    main(["capacity", "--from", str(TRAFFIC["steady"]), "--prices", str(prices)])
-    out = capsys.readouterr().out
-    assert "reserved" not in out
-    assert out.splitlines()[-1] == f"cheapest: billing=provisioned, table_class={STANDARD}"
 
 
 @pytest.mark.parametrize(("years", "percent"), [("1", 54), ("3", 77)])
@@ -178,13 +162,6 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
     assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (
         "an exact fit is not rounded up"
     )
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_recorded_traffic_is_written_unchanged(name: str, tmp_path: Path) -> None:
-    kept = TRAFFIC[name]
-    main(["capacity", "--from", str(kept), "--record", str(tmp_path / "again.json")])
-    assert (tmp_path / "again.json").read_text() == kept.read_text()
 
 
 @pytest.fixture
@@ -224,24 +201,6 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
     assert found.read == {"table": [(57, 50), (0, 0), (0, 0)], "GSI2": [(0, 0)] * 3}
     assert found.write == {"table": [(0, 0), (5, 5), (0, 0)], "GSI2": [(0, 0), (0, 0), (4, 4)]}
     assert (found.stored, found.hours) == ({"table": 1000, "GSI2": 100}, 3)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}',
-        '{"table": "t", "since": "", "read": {"table": []}, "write": {"table": []}, "stored": {"table": 1}}',
-        '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {"table": []}, "stored": {"table": 1}}',
-    ],
-)
-def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
-    kept = tmp_path / "figures.json"
-    kept.write_text(text)
-    with pytest.raises(SystemExit, match="has an invalid format"):
-        main(["capacity", "--from", str(kept)])
 
 
 def test_the_prices_have_their_date_and_region() -> None:

@@ -1,9 +1,7 @@
 """`python -m ops hot-keys`: reports the keys that DynamoDB throttled, by partition, and ignores errors of clients."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -133,24 +131,3 @@ def test_the_keys_are_those_that_contributor_insights_saw_throttled(
         monkeypatch.setattr(cloudwatch, "get_insight_rule_report", other.get_insight_rule_report)
         found = look(cloudwatch, {"": [RULE.replace("PKT", "PKC"), RULE, RULE.replace("PKT", "SKT")]})
     assert list(hot_keys.format_report(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
-
-
-def test_stored_figures_give_the_same_report(
-    cloudwatch: Any, put: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    put("WriteKeyRangeThroughputThrottleEvents", 5)
-    found = look(cloudwatch)
-    kept = tmp_path / "figures.json"
-    kept.write_text(json.dumps(found.as_json()))
-    with pytest.raises(SystemExit) as ended:
-        main(["hot-keys", "--from", str(kept)])
-    assert ended.value.code == 1
-    assert capsys.readouterr().out.splitlines() == list(hot_keys.format_report(found))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"table": "orders", "since": "", "until": "", "counted": [1]}'])
-def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
-    kept = tmp_path / "figures.json"
-    kept.write_text(text)
-    with pytest.raises(SystemExit, match="was not written by --save"):
-        main(["hot-keys", "--from", str(kept)])

@@ -83,10 +83,6 @@ def test_a_get_shows_its_key(table: Table, run: Run) -> None:
     assert lines[-2:] == ["1 read, 1 shown", "1 unit, 1 request, 1 page"]
 
 
-def test_reading_a_missing_item_costs_a_unit_too(run: Run) -> None:
-    assert run("A7", "--arg", "product_id=mug")[-2:] == ["0 read, 0 shown", "1 unit, 1 request, 1 page"]
-
-
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
 def test_every_pattern_runs_with_its_required_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
     for row in pattern.rows:

@@ -21,10 +21,10 @@ from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, PAYMENT_CLAIM
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
-from functions.shop import customers, orders, payments, placing, refund_processing, refunds, returns
+from functions.shop import customers, orders, payments, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
 from local.laptop import shop_client
-from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 from local.world.payment_provider import REFUSED, FakeProvider
 from ops.__main__ import main
 from ops.commands import restore as tool
@@ -192,21 +192,6 @@ def test_rebuild_and_redrive_publish_nothing_about_a_restored_order(harness: Sho
 def log(harness: ShopHarness, order_id: str) -> list[tuple[int, str, str]]:
     order = orders.get_order(harness.shop, STAFF, order_id)
     return [(event.version, event.event, event.status) for event in merge_timeline([order])]
-
-
-def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None:
-    order_id, _ = archived_order(harness)
-    bring_back(harness, order_id)
-    harness.process_all()
-    assert set(orders.get_order_with_lines(harness.shop, ANN, order_id).lines) == {"mug", "pot"}
-    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
-    again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
-    assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, Order)
-    done = refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
-    harness.process_all()
-    assert (
-        refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0]) is None
-    ), "the refund was made before"
 
 
 # killed and repeated restores -----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from functions.model.service_levels import SERVICE_LEVELS
 from proof.support.synthesized import SynthesizedTemplate
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
-from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL
 from tests.stacks.test_permissions import operators_may
 from tools.declarations import declared_at
@@ -212,12 +211,6 @@ def test_alarms_are_mailed_to_the_address_of_the_stage_if_it_has_one(
     assert (mails["Protocol"], mails["Endpoint"], mails["TopicArn"]) == ("email", ON_CALL, {"Ref": topic})
 
 
-def test_a_malformed_address_is_rejected() -> None:
-    assert read_settings({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
-    with pytest.raises(InvalidSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
-        read_settings({"alarm_address": "oncall"})
-
-
 # the dashboard --------------------------------------------------------------------------------------------------------
 def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
     """Return the dashboard's widgets, with the text that is known at synthesis."""
@@ -255,8 +248,3 @@ def test_one_query_asks_the_logs_of_all_functions(dev: SynthesizedTemplate) -> N
     asked = {group["Ref"] for group in query["LogGroupNames"]}
     functions = dev.properties("AWS::Lambda::Function").values()
     assert asked == {function["LoggingConfig"]["LogGroup"]["Ref"] for function in functions}
-
-
-def test_no_function_has_the_sdk_of_xray() -> None:
-    locked = (PROJECT / "functions" / "requirements.txt").read_text(encoding="utf-8")
-    assert "aws-xray-sdk" not in locked

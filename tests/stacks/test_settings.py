@@ -1,9 +1,8 @@
 """Tests the effect of settings on the template: billing, backups, releases of the API, and so on."""
 
 import json
-import re
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from os import environ
 from typing import Any
@@ -16,7 +15,7 @@ from functions.shop.erasure import SETTLE_PERIOD
 from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
-from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
+from stacks.stage import EXAMPLE_STAGES, read_settings
 from tests.stacks.conftest import CERTIFICATE
 from tests.stacks.test_permissions import all_policies
 from tests.stacks.test_template import HOLDING_DATA
@@ -1013,19 +1012,3 @@ def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
 
 
 # the docs -------------------------------------------------------------------------------------------------------------
-def test_the_page_begins_with_the_settings_that_prod_must_set() -> None:
-    from docs.pages.settings import render_page  # noqa: PLC0415
-
-    first = render_page().partition("\n### Set these first\n")[2].partition("\n### ")[0]
-    required = ["sender", "product_url", "alarm_address", "monthly_budget"]
-    assert re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE) == required
-
-
-@pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)
-def test_every_setting_is_on_the_page_with_its_values_in_both_stages(one: Any) -> None:
-    from docs.pages.settings import format_value, render_page  # noqa: PLC0415
-
-    if one.name == "name":
-        return
-    (line,) = re.findall(rf"^\| `{one.name}` \|.*$", render_page(), re.MULTILINE)
-    assert all(format_value(getattr(stage, one.name)) in line for stage in STAGES.values())

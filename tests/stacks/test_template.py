@@ -271,10 +271,6 @@ def test_the_failure_store_and_the_bus_archive_last_30_days(dev: SynthesizedTemp
     assert (archive["RetentionDays"], archive["EventPattern"]) == (30, {"source": ["orderstream"]}), "every event"
 
 
-def test_effects_and_commands_are_remembered_for_90_days() -> None:
-    assert (retention.EFFECT_DAYS, retention.COMMAND_DAYS) == (90, 90)
-
-
 # the functions --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("module", MODULES)
 def test_a_function_logs_json_into_the_group_of_its_stage_and_name_and_is_not_traced(

@@ -67,11 +67,6 @@ def test_all_missing_parts_are_one_sentence(
     assert (text.count("\n"), text.endswith(").\n")) == (1, True)
 
 
-def test_make_setup_says_what_is_missing() -> None:
-    recipe = (PROJECT / "Makefile").read_text().partition("\nsetup: ")[2].partition("\n\n")[0]
-    assert "$(python) -m tools.machine" in recipe
-
-
 def test_the_tested_pythons_are_those_of_the_workflow() -> None:
     assert tuple(read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"]) == machine.TESTED_PYTHONS
 
