@@ -1,11 +1,11 @@
 """Tests the counting of consumed units, with the figures of DynamoDB's answers."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from botocore import xform_name
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionClosedError
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter, ThrottlingReason
 from local.world.dynamodb_engine import Engine
@@ -79,6 +79,10 @@ HOT_KEY = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": TABLE_A
 SMALL_INDEX = {"reason": "IndexWriteProvisionedThroughputExceeded", "resource": f"{TABLE_ARN}/index/GSI2"}
 
 
+def lose_connection(_: object) -> NoReturn:
+    raise ConnectionClosedError(endpoint_url="https://aws")
+
+
 def throttled(wire: WireTap, operation: str, *replies: Reply, **request: Any) -> dict[tuple[str, str], int]:
     """Send a request that gets these replies, and return the counted reasons."""
     units = ConsumedCapacityCounter()
@@ -86,7 +90,7 @@ def throttled(wire: WireTap, operation: str, *replies: Reply, **request: Any) ->
     wire.reply_next(operation, *replies)
     with suppress(ClientError):
         getattr(wire.client, xform_name(operation))(**request)
-    assert units.totals[2] == len(replies)
+    assert units.totals[2] == len([reply for reply in replies if reply is not lose_connection])
     return {(why.reason, why.resource): number for why, number in units.throttling_reasons.items()}
 
 
@@ -112,10 +116,11 @@ def test_a_throttled_request_is_counted_by_its_reason_and_its_table_or_index(
     assert {ThrottlingReason(*why).target for why in found} == {"table", "GSI2"}
 
 
-def test_each_attempt_of_the_client_is_counted_by_its_own_reason(patient_wire: WireTap) -> None:
-    replies = [error_reply("ThrottlingException", throttlingReasons=[why]) for why in (HOT_KEY, HOT_KEY, SMALL_INDEX)]
-    found = throttled(patient_wire, "PutItem", *replies, TableName="orders", Item={"PK": {"S": "a"}})
-    assert found == {tuple(HOT_KEY.values()): 2, tuple(SMALL_INDEX.values()): 1}
+def test_each_attempt_of_the_client_is_counted_by_its_own_reason_and_no_lost_connection(patient_wire: WireTap) -> None:
+    hot, small = (error_reply("ThrottlingException", throttlingReasons=[why]) for why in (HOT_KEY, SMALL_INDEX))
+    for replies, hot_keys in (((hot, hot, small), 2), ((hot, lose_connection, small), 1)):
+        found = throttled(patient_wire, "PutItem", *replies, TableName="orders", Item={"PK": {"S": "a"}})
+        assert found == {tuple(HOT_KEY.values()): hot_keys, tuple(SMALL_INDEX.values()): 1}
 
 
 @pytest.mark.parametrize("given", [{}, {"throttlingReasons": []}, {"throttlingReasons": [{}]}], ids=str)
@@ -133,6 +138,9 @@ def test_a_cancelled_transaction_and_unprocessed_keys_are_counted_by_what_dynamo
     left = {"orders": {"Keys": [{"PK": {"S": "a"}}]}}
     reply = reply_with({"Responses": {}, "UnprocessedKeys": left})
     assert throttled(wire, "BatchGetItem", reply, RequestItems=left) == {("UnprocessedKeys", ""): 1}
+    write = {"orders": [{"DeleteRequest": {"Key": {"PK": {"S": "a"}}}}]}
+    reply = reply_with({"UnprocessedItems": write})
+    assert throttled(wire, "BatchWriteItem", reply, RequestItems=write) == {("UnprocessedItems", ""): 1}
 
 
 REASON = error_reply("ThrottlingException", throttlingReasons=[HOT_KEY])

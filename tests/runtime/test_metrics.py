@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.compat import HTTPHeaders
-from botocore.exceptions import ConnectionClosedError
 
-from functions.dynamodb.errors import TableBusy
 from functions.handlers import backlog_metrics, event_publisher, order_deadlines
 from functions.model import metrics as m
 from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import lambda_name
 from functions.model.metrics import METRICS
-from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS
 from functions.runtime import clients, observability
 from functions.runtime.metrics_buffer import MetricsBuffer
@@ -28,7 +24,7 @@ from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from proof.support.alarm_model import EmittedMetrics, capture_metrics
-from proof.support.client_faults import Reply, crash_at, error_reply, fail_calls, record_calls, reply_with
+from proof.support.client_faults import Reply, crash_at, error_reply, fail_calls, record_calls
 from proof.support.lambda_context import FakeContext
 from proof.support.synthesized import MODULES
 
@@ -195,22 +191,6 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(harness: ShopHarnes
     assert written > 0
 
 
-def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
-    harness.open_shop()
-    harness.place_order(mug=1)
-    due = (harness.now() + timedelta(minutes=31)).isoformat()
-    with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
-        order_deadlines.handler({"time": due}, None)
-    assert (
-        told.values(m.THROTTLES_BY_FUNCTION)
-        == told.values(m.THROTTLES_BY_FUNCTION, function="order_deadlines")
-        == [2 * STATUS_SHARDS.read]
-    ), "one query for each shard of two lists"
-    told.clear()
-    order_deadlines.handler({"time": due}, None)
-    assert told.values(m.THROTTLES_BY_FUNCTION) == []
-
-
 def test_throttled_requests_are_logged_and_counted_by_their_reason(
     harness: ShopHarness, told: EmittedMetrics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,12 +203,14 @@ def test_throttled_requests_are_logged_and_counted_by_their_reason(
         order_deadlines.handler(event, None)
     attempts = 2 * 4  # two lists with one Query each, and three retries of the client
     assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == [attempts]
+    assert told.values(m.THROTTLES_BY_FUNCTION) == [attempts]
+    assert told.values(m.THROTTLES_BY_FUNCTION, function="order_deadlines") == [attempts]
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
     found = {name: line[name] for name in ("reason", "resource", "key", "requests")}
     assert found == {**why, "key": "STATUS#SHIPPED#1", "requests": attempts}
     told.clear()
     order_deadlines.handler(event, None)
-    assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == []
+    assert told.values(m.THROTTLES_BY_FUNCTION) == []
 
 
 @pytest.mark.parametrize(
@@ -262,57 +244,6 @@ def test_a_partition_whose_key_is_logged_identifies_no_customer() -> None:
     assert {one.prefix for one in shared} == {*observability.SHARED_PARTITIONS}
     fields = {name for one in shared for name in one.field_names}
     assert fields == {"code", "part", "open_status", "product_id", "season", "series", "shard"}
-
-
-def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
-    harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The requests are counted at the connection, because the client repeats requests itself."""
-    harness.open_shop()
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    answers: list[Any] = []
-
-    def answer(request: AWSPreparedRequest) -> AWSResponse | None:
-        if not answers:
-            return None
-        if isinstance(found := answers.pop(0), Exception):
-            raise found
-        return reply_with({"__type": f"com.amazonaws.dynamodb.v20120810#{found}"}, 500 if "Internal" in found else 400)(
-            request
-        )
-
-    throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
-    with answering("GetItem", answer):
-        for attempts, counted_ in (
-            ([throttled], 1), ([throttled, throttled], 2), ([throttled] * 3, 3), ([lost, lost], 0),
-            (["InternalServerError", throttled], 1), ([lost, throttled], 1),
-        ):  # fmt: skip
-            answers[:] = attempts
-            before = clients.capacity_units.totals[2]
-            with suppress(TableBusy):
-                harness.shop.table.get(ORDER_BY_ID, order_id="none")
-            assert not answers
-            assert clients.capacity_units.totals[2] - before == counted_, attempts
-
-
-@pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
-def test_an_answer_that_leaves_some_of_a_batch_is_counted(harness: ShopHarness, left: str) -> None:
-    client = clients.client("dynamodb")
-    batch = {harness.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}
-
-    def left_of(some: Any) -> int:
-        """Return how much the counter grows after an answer with these unprocessed parts."""
-        event, before = "before-call.dynamodb.BatchGetItem", clients.capacity_units.totals[2]
-
-        def answer(**_: Any) -> Any:
-            return AWSResponse("https://aws", 200, HTTPHeaders(), None), {left: some, "ResponseMetadata": {}}
-
-        client.meta.events.register(event, answer)
-        client.batch_get_item(RequestItems=batch)
-        client.meta.events.unregister(event, answer)
-        return clients.capacity_units.totals[2] - before
-
-    assert [left_of({}), left_of(batch)] == [0, 1]
 
 
 def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopHarness, told: EmittedMetrics) -> None:
