@@ -1,7 +1,6 @@
 """Convert items between DynamoDB JSON and plain Python values, without the entity classes.
 
-Operator tools use this module for items in an old format that the entity classes can no longer read. boto3 converts all
-values except numbers, binary values and sets.
+Operator tools use it for items that the entity classes can no longer read.
 """
 
 from collections.abc import Mapping

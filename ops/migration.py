@@ -11,10 +11,9 @@ from ops.item_codec import decode_item, decode_value, encode_item
 
 Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
-"""Function that transforms a stored item. The item is a dict of plain Python values, including its keys and type.
+"""Function that transforms a stored item, as plain values with its keys and type. It must have no side effects.
 
-The function returns the new item, or None to leave the item unchanged. The function must have no side effects. If it
-raises an error such as KeyError or ValueError, the migration skips the item and lists the item as unreadable.
+It returns None to leave the item unchanged. If it raises an error such as KeyError, the item is listed as unreadable.
 """
 
 
@@ -24,14 +23,11 @@ def leave_unchanged(_: Item) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """A transformation of all items of some types.
+    """A transformation of all items of some types. `down` undoes `up`, so that older code can read the items.
 
     `item_types`: the types that the items have before `up` and after it.
-    `up`: transforms an item to the new format.
-    `down`: undoes `up`, so that the previous version of the code can read the item.
     `deletes_items`: whether `up` deletes the items. Nothing must read or write items of this type any more.
-    `rederives_copies`: whether the migration also writes the copies of each item again, after it has applied `up`. A
-    copy is an item that is derived from another item.
+    `rederives_copies`: whether to write the copies of each item again, after `up`.
     """
 
     description: str
@@ -51,19 +47,14 @@ class Migration:
 
 
 def rekey_items(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes the index keys of all items of one type, as model/table.py declares them now.
-
-    Use it to backfill a new index. `row`: the row of model/table.py that declares the item type.
-    """
+    """Return a migration that writes the index keys of a type as model/table.py declares them, to backfill an index."""
     return Migration(description=description, item_types=(row.type,), up=partial(with_index_keys, row))
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes all copies of the items of one type again.
+    """Return a migration that writes all copies of the items of one type again, when the code has a new kind of copy.
 
-    A copy is an item that is derived from another item. Use the migration when the code has a new kind of copy.
-
-    `row`: the row of model/table.py that declares the item type. Raises TypeError if this item type has no copies.
+    Raises TypeError if this item type has no copies.
     """
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")
@@ -71,10 +62,9 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
 
 
 def delete_items(row: Row[Any], description: str) -> Migration:
-    """Return a migration that deletes all items of one type. Use it for copies that the code does not write any more.
+    """Return a migration that deletes all items of one of RETIRED_ROWS: copies that the code does not write any more.
 
-    `row`: one of RETIRED_ROWS in model/table.py. `migrate down` does not bring the copies back. After a rollback to the
-    previous version of the code, write them again with that version's `ops replay --from-table --copies`.
+    `down` does not bring them back: after a rollback, run that version's `ops replay --from-table --copies`.
     """
     return Migration(description=description, item_types=(row.type,), deletes_items=True)
 
@@ -82,8 +72,7 @@ def delete_items(row: Row[Any], description: str) -> Migration:
 def rename_stored_names(*rows: Row[Any], description: str) -> Migration:
     """Return a migration that replaces former names in items by current names. `down` writes the former names again.
 
-    `rows`: rows of model/table.py with `former_types`, `former_names` or `former_values`. Each current type or value
-    has at most one former type or value.
+    `rows`: rows with `former_types`, `former_names` or `former_values`, at most one former for each current one.
     """
     by_type = {name: row for row in rows for name in row.types}
     return Migration(
@@ -105,10 +94,7 @@ def _with_former_names(row: Row[Any], item: Item) -> Item:
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:
-    """Return the item with its index keys as model/table.py declares them now.
-
-    `row`: the row of model/table.py that declares the item type. Raises Unreadable, InvalidKeyValue.
-    """
+    """Return the item with its index keys as its row declares them now. Raises Unreadable, InvalidKeyValue."""
     keys = {name for index in INDEXES if index != "main" for name in KEY_ATTRIBUTES[index]}
     written = row.encode(row.decode(encode_item(item)))
     rest = {name: value for name, value in item.items() if name not in keys}

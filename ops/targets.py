@@ -26,10 +26,7 @@ from functions.shop.shop import ShopContext
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
 
 DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
-"""The default limit for the capacity units per second that a table sweep (a scan of all items) consumes on AWS.
-
-A limit is needed on AWS, because the table serves customers at the same time. On the local shop, a sweep has no limit.
-"""
+"""The default limit of a table sweep on AWS, where the table serves customers at the same time."""
 RETRY_BUDGET_SECONDS = 60
 """How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
 
@@ -48,13 +45,12 @@ LAG_THRESHOLD_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ConsumerLag:
-    """How far a stream reader (a Lambda function that reads the table's stream) or a queue is behind.
+    """How far a stream reader or a queue is behind.
 
-    `waiting`: the number of unfinished records or messages.
-    `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the age of its oldest message
-    that was not received yet.
-    `returning`, `returns_at`: how many messages wait for their next delivery after a failed delivery, and the time of
-    the first of these deliveries, in epoch seconds.
+    `waiting`: the number of unfinished records or messages. `seconds`: the age of the oldest unfinished record, or of
+    the oldest message that was not received yet.
+    `returning`, `returns_at`: how many messages wait for a delivery after a failed one, and the time of the first one,
+    in epoch seconds.
     """
 
     name: str
@@ -230,21 +226,14 @@ def throttle_options() -> argparse.ArgumentParser:
 
 
 def units_per_second(args: argparse.Namespace) -> float | None:
-    """Return the limit of capacity units per second: the value of the option `--units-per-second`, or its default.
-
-    The default is DEFAULT_UNITS_PER_SECOND_ON_AWS on AWS. On the local shop it is None, which means no limit.
-    """
+    """Return the limit of capacity units per second; None for no limit, which is the default on this machine."""
     if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
         return DEFAULT_UNITS_PER_SECOND_ON_AWS
     return cast(float | None, args.units_per_second)
 
 
 def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
-    """Return a parser with the option `--restart`, for a tool that stores its progress and can resume a stopped run.
-
-    `with_segments`: True if the tool can scan several segments of the table in parallel. Then the parser also has the
-    option `--segments`.
-    """
+    """Return a parser with the option `--restart`, and `--segments` for a tool that scans segments in parallel."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--restart", action="store_true", help="start from the beginning, do not resume a stopped run")
     if with_segments:
@@ -258,13 +247,11 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 
 
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
-    """Return the checkpoint of a tool: its stored progress and its lock.
+    """Return the checkpoint of a tool: its stored progress and its lock. Raises Locked if another run holds the lock.
 
-    With the option `--restart`, the run starts from the beginning. Without this option, the run resumes the last run if
-    the last run had the same `task` and stopped less than a day ago.
-
-    `tool`, `name`: the key of the checkpoint. `task`: a short text about the run's work. Raises Locked if another run
-    holds the lock.
+    The run resumes the last one if that had the same `task` and stopped less than a day ago, unless `--restart` is
+    given.
+    `tool`, `name`: the key of the checkpoint. `task`: a short text about the run's work.
     """
     checkpoint = Checkpoint(
         table,

@@ -1,7 +1,4 @@
-"""Format text for a terminal: colours, tables, and suggestions for misspelled words.
-
-Colours are only for terminals. The environment variable NO_COLOR switches them off (https://no-color.org).
-"""
+"""Format text for a terminal: colours (unless NO_COLOR is set), tables, and suggestions for misspelled words."""
 
 from __future__ import annotations
 

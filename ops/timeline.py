@@ -1,8 +1,6 @@
 """Build the timeline of an order from the journal of the local shop and from the items in the table.
 
-The local shop keeps a journal of every request, stream record, delivery, event and side effect, such as a mail. The
-items in the table are used for the time before the journal's first entry. On AWS there is no journal, so only the items
-in the table are used.
+The items are used for the time before the journal's first entry. On AWS there is no journal.
 """
 
 from __future__ import annotations
@@ -34,19 +32,16 @@ from functions.shop.customer_names import REACTION as RENAMING
 TimelineEntry = Mapping[str, Any]
 """An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "change") and "text".
 
-An entry from the table also has the key "story": the same in words of the business. The local shop keeps a journal: a
-log of all requests, events and side effects. An entry from the journal has other keys.
+An entry from the table also has the key "story": the same in words of the business. One from the journal has others.
 """
 
 
 def build_timeline(
     journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """Merge the entries of the local shop's journal and of the table into one list, the oldest first.
+    """Merge the entries of the journal and of the table into one list, the oldest first.
 
-    The journal is the local shop's log of all requests, events and side effects. It is complete from its first entry
-    on. So an entry from the table is used only if it is older than the journal's first entry, or if there is no
-    journal.
+    The journal is complete from its first entry on, so only older entries of the table are used.
     """
     begins = min((str(one["at"]) for one in journal_entries), default="~")
     return sorted(
@@ -57,13 +52,10 @@ def build_timeline(
 def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[ReactionProgress]
 ) -> Iterator[TimelineEntry]:
-    """Build timeline entries of an order from its items in the table, and yield them in any order.
+    """Yield the timeline entries of an order's changes, items and side effects, in any order.
 
-    Each change, payment, return, refund and shipment of the order gives an entry. So does each side effect: an invoice,
-    a mail, the archive object, and each item of `effects`.
-
-    `items`: the order's items. `mails`: the mails about the order. `effects`: the items that record a worker's work
-    for an event.
+    `items`: the order's items. `mails`: the mails about it. `effects`: the items that record a worker's work for an
+    event.
     """
     items = list(items)
     for event in merge_timeline(items):
@@ -120,11 +112,7 @@ def _make_entry(at: Instant, kind: str, text: str, story: str) -> TimelineEntry:
 
 
 def list_effects(table: Table, order: Any) -> list[ReactionProgress]:
-    """Return the progress of the worker that copied the customer's name to the order, as a list of one item.
-
-    The worker stores one item for each change of a customer's name. The result is empty if the order is archived, if
-    the customer was erased, or if the worker stored no progress.
-    """
+    """Return the progress of the worker that copied the customer's name to the order, or an empty list."""
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
     if not (isinstance(order, Order) and isinstance(customer, Customer)):
         return []

@@ -1,21 +1,11 @@
 """The `capacity` command: estimate the table's cost with on-demand, provisioned and reserved capacity, by table class.
 
-The estimate uses CloudWatch metrics, grouped into hours. Each hour has two values: the units consumed in the whole
-hour, and the units consumed in its busiest five minutes. On-demand mode bills the first value. For provisioned mode,
-the second value determines the capacity that autoscaling must provision.
+On-demand mode bills the units of each hour. For provisioned mode, the busiest five minutes of an hour decide what
+autoscaling provisions in this hour. Real autoscaling takes some minutes, and cannot follow a peak of one or two
+minutes. Free tiers are not included.
 
-Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "Managing throughput capacity automatically with
-DynamoDB auto scaling", "Considerations when choosing a table class".
-
-The estimate is simpler than reality. It assumes that the capacity of the busiest five minutes is provisioned for the
-whole hour. Real autoscaling takes some minutes to scale up, and scales down after fifteen minutes. Autoscaling cannot
-follow a peak of one or two minutes. Then DynamoDB uses the burst capacity of the last five minutes, or throttles
-requests. Free tiers are not included.
-
-Reserved capacity is bought in blocks of 100 read or write units, for one or three years. It only makes provisioned
-capacity in the table class STANDARD cheaper, and is billed even if less is provisioned. The estimate reserves a block
-only if the block saves money, as if the whole term had the traffic of these hours. A reservation is for all tables of
-the account in a region, but the estimate assumes that there is only this table.
+A block of reserved capacity makes provisioned capacity in the table class STANDARD cheaper, and is billed even if less
+is provisioned. The estimate reserves a block only if it saves money, and assumes that the account has only this table.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html
 """
 
@@ -216,11 +206,10 @@ def provisioned_units(traffic: TableTraffic, operation: str, hour: int, rules: A
 def _reserve_blocks(hours: Sequence[int], block: int, block_month: float, unit_month: float) -> tuple[int, float]:
     """Return how many units to reserve, and the money that they save in a month.
 
-    A further block is never used in more hours than the block before it. So the loop ends at the first block that saves
-    no money.
-
+    A further block is never used in more hours than the block before it, so the loop ends at the first that saves no
+    money.
     `hours`: the provisioned units of each hour. `block_month`, `unit_month`: the monthly price of a block, and of a
-    unit without a reservation.
+    unit.
     """
     units, saved = 0, 0.0
     while True:

@@ -2,14 +2,9 @@
 
 It also reports each account whose balance is not the sum of its ledger entries, but repairs no balance.
 
-A primary item is an item that commands write. Copies, log entries and totals are derived from primary items by the
-Lambda functions that read the stream. A contribution is an item that records how much one item adds to totals. The
-functions lag behind the table, so a copy can differ for a short time.
-
-So an item in which a check finds a discrepancy is only suspicious. It is checked again after a pause, which is longer
-than the usual lag. The command reports a discrepancy only if the second check finds the same discrepancy. A repair is
-written only if the wrong item and its primary item are still unchanged. So the shop can stay open during a check and a
-repair.
+Lambda functions derive copies, log entries and totals from primary items with a lag. So an item that differs is checked
+again after a pause, and reported only if the second check finds the same. A repair is written only if the wrong item
+and its primary item are unchanged. So the shop can stay open.
 """
 
 from __future__ import annotations
@@ -71,16 +66,12 @@ RECHECK_BATCH_SIZE = 500
 """How many suspicious items are collected before they are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""The maximum number of items whose keys the checkpoint stores, because their discrepancies are not repaired yet.
+"""The maximum number of items with unrepaired discrepancies whose keys the checkpoint stores.
 
-If there are more, the checkpoint (the stored progress of a run) is not updated. Then a resumed run starts at the
-position that was stored before, and finds the items after this position again.
+If there are more, the checkpoint is not updated, and a resumed run finds the items after its position again.
 """
 MAX_RECENT_PARTITIONS = 1_000
-"""How many checked partitions are remembered, so that an order or account with many items is checked only once.
-
-A small number is enough: a scan returns the items of a partition one after the other.
-"""
+"""How many checked partitions are remembered. A scan returns the items of a partition one after the other."""
 
 
 @dataclass
@@ -181,8 +172,7 @@ class DriftCheck:
     def check_sample(self, number: int) -> None:
         """Check about `number` items from random places of the table, and the whole order or account of each.
 
-        Totals are neither checked nor repaired, because a sample does not read all contributions. Contributions are
-        checked but not repaired, because the repair of a contribution must also correct its totals.
+        A sample does not read all contributions, so totals are not checked, and contributions are not repaired.
         """
         for segments, most in sample_segments(self.shop.table, number):
             if self.sweep_result.read >= number:
@@ -207,8 +197,7 @@ class DriftCheck:
     def _check_item(self, image: Image) -> bool | None:
         """Check an item of the scan for the first time. Return whether the check found a discrepancy.
 
-        Returns None if there is nothing to check: this type of item is never checked, or the item's order or account
-        was already checked as a whole. Raises Unreadable, InvalidKeyValue, Permanent.
+        Returns None if nothing is to be checked. Raises Unreadable, InvalidKeyValue, Permanent.
         """
         self._extend_lock()
         self._totals_scan.add_item(image)
@@ -216,7 +205,7 @@ class DriftCheck:
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return an object that can check the item with this key, or the whole order or account that it belongs to.
+        """Return an object that can check the item with this key, or its whole order or account.
 
         Returns None if the order or account was checked recently, or if this item type is not checked.
         """
@@ -235,11 +224,9 @@ class DriftCheck:
         return None
 
     def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
-        """Run a check on one item, and return the discrepancies that it finds.
+        """Run a check on the item with the key `at`, and return the discrepancies that it finds.
 
-        `at`: the key of the item. `image`: the item on the current page of the scan, whose primary items
-        `_load_sources` has already read. If it is None, the item and its primary items are read now. An item that no
-        longer exists has no discrepancies.
+        `image`: the item on the current page of the scan. If it is None, the item and its primary items are read now.
         """
         if image:
             return list(item_check.find_discrepancies(self.shop, image, self._sources))
@@ -289,8 +276,7 @@ class DriftCheck:
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
         """Check an item again. Report, and perhaps repair, the discrepancies that the previous check found, too.
 
-        A wrong contribution is only collected here, and is reported at the end of the whole check. Returns True if this
-        check found new discrepancies, so that the item must be checked once more.
+        A wrong contribution is only collected here. Returns whether the item must be checked once more.
         """
         self._extend_lock()
         if self.progress:
@@ -389,9 +375,8 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
 CHECKED_LAST = (ACTIVITY, CONTRIBUTION)
 """Suspicious items of these types are checked again after the items of all other types.
 
-Two checks can find that such an item is wrong: its own check, and the check of its source. The check of the source
-knows the correct content. The item's own check reads the id or the type of the source from the item. If this value is
-wrong, it finds no source, and reports that the item should not exist. So the check of the source runs first.
+Their own check reads the source from the item. If this value is wrong, it reports an item that should not exist. The
+check of the source knows the correct content, so it runs first.
 """
 
 
@@ -425,9 +410,8 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Check whether copies, log entries and totals agree with the items they are derived from. Print the report.
+    """Check a sample, the whole table or all accounts, repair with `--repair`, and print the report.
 
-    If `--repair` is given, repair the discrepancies. By default, only a sample is checked, without totals.
     Exits with 1 if a discrepancy is left, if an item could not be read, or if an item changed at every check.
     """
     shop = targets.resolve_shop(args)

@@ -1,20 +1,12 @@
 """The `failures` command: list, show and redrive failed stream records and messages.
 
-To redrive means to process again. The records of one item are processed in their original order.
+To redrive means to process again, the records of an item in their original order. The failure store is an S3 bucket of
+records and messages that a function can never process, and of batches that a mapping gave up. A dead-letter queue has
+the messages that a worker failed to process five times.
 
-Failed records and messages are stored in two places. The failure store is an S3 bucket of JSON documents. A document
-contains a record or message that a Lambda function can never process, or a batch of records that an event source
-mapping failed to deliver after all retries. A dead-letter queue has the messages that a worker failed to process five
-times.
-
-To redrive a record, `ops.repair.rebuild` reads the record's item from the table, updates the copies (the items that
-are derived from this item), and publishes the record's event again. To redrive a message, this command sends the
-message to its queue again. Both actions are safe to repeat, also after a kill, because every consumer recognizes the id
-of an event that it has already handled.
-
-A redriven document stays in the failure store, and an erasure of personal data still finds it there. A separate marker
-object records that the document was redriven. If a record of the document cannot be read, the document gets no marker.
-A later version of this code may be able to read the record.
+A redrive is safe to repeat, also after a kill, because every consumer recognizes the id of an event that it has
+handled. A redriven document stays in the failure store, where an erasure of personal data finds it. A marker object
+says that it was redriven. A document with an unreadable record gets no marker: newer code may read it.
 """
 
 from __future__ import annotations
@@ -98,7 +90,7 @@ def command(commands: targets.Subparsers) -> None:
 def list_failures(args: argparse.Namespace) -> None:
     """Print the time, the kind, the failed worker, the reason and the key of each failure, newest first.
 
-    Exits with 1 if another run has received dead letters. SQS hides these dead letters, so the list is incomplete.
+    Exits with 1 if another run has received dead letters, because SQS hides them from this list.
     """
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()

@@ -1,8 +1,7 @@
 """The `first-deploy` command: say whether a stack was ever deployed successfully.
 
-If the first deploy of a stack fails, CloudFormation deletes the created resources. Deletion protection and termination
-protection would prevent this, and the remaining resources would make the next attempt fail. So `make deploy` switches
-on the protections only after all resources exist.
+If the first deploy of a stack fails, CloudFormation deletes the created resources, unless they are protected. So `make
+deploy` switches on the protections only after all resources exist.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 """

@@ -36,23 +36,17 @@ from ops.targets import ShopTarget
 from ops.terminal_text import colored
 
 MAX_LAG_SECONDS = 60
-"""A Lambda function that lags behind the stream by more than this number of seconds is reported.
-
-Normally a function processes a batch of records in one second.
-"""
+"""A stream reader that lags by more than this is reported. Normally it processes a batch in one second."""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
-"""Two time windows, which end now, to check the Lambda functions that read the table's stream.
+"""A function that has read the stream in the last 14 days is a stream reader.
 
-A function that has read the stream in the last 14 days is a stream reader. While the table is busy, each stream reader
-should also have been invoked in the last 15 minutes.
+While the table is busy, each stream reader should also have been invoked in the last 15 minutes.
 """
 LEVEL_WINDOW = timedelta(minutes=WINDOW_MINUTES)
 BUSY_MINUTES = 5
-"""The table counts as busy if there were writes in 5 or more of the last 15 minutes (ACTIVE_READER_WINDOW).
+"""The table counts as busy if it was written, or a stream reader invoked, in 5 or more of the last 15 minutes.
 
-It also counts as busy if one stream reader (a Lambda function that reads the stream) was invoked in 5 or more of these
-minutes. While the table is busy, every stream reader should have been invoked at least once. While the table is not
-busy, a reader without an invocation is no problem: its event filter may have matched none of the few writes.
+Otherwise a reader without an invocation is no problem: its filter may have matched none of the few writes.
 """
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "Check whether its event source mapping is enabled:"
@@ -63,10 +57,7 @@ MAX_WAITING_MESSAGES = 1000
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
-"""An item of more than this number of bytes is reported, before it reaches the limit of DynamoDB (400 KB).
-
-Only an item that grows with each write gets so large.
-"""
+"""An item of more bytes is reported, before it reaches DynamoDB's limit of 400 KB."""
 EXPIRING_WITHIN = timedelta(days=1)
 TTL_OVERDUE_AFTER = timedelta(days=3)
 """An item that still exists this long after its ttl is reported.
@@ -103,10 +94,7 @@ HealthCheck = Callable[[ShopTarget, datetime], Iterator[CheckResult]]
 
 # the stream -----------------------------------------------------------------------------------------------------------
 def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Check how far each stream reader is behind the table's stream, and whether it is still invoked.
-
-    A stream reader is a Lambda function that had an IteratorAge metric in CloudWatch in the last 14 days.
-    """
+    """Check how far each stream reader is behind the table's stream, and whether it is still invoked."""
     latest, minutes = {}, []
     for name in target.resources("AWS::Lambda::Function"):
         of = [{"Name": "FunctionName", "Value": name}]
@@ -233,10 +221,7 @@ def _fetch_datapoints(
 
 # failures and queues --------------------------------------------------------------------------------------------------
 def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Count the documents in the failure store: the S3 bucket of records and messages that could not be processed.
-
-    Documents that were already redriven (processed again) are not counted.
-    """
+    """Count the documents in the failure store that were not redriven."""
     failures = FailureRepository(target.client("s3"), None, target.outputs["FailuresBucket"], ())
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
@@ -265,7 +250,7 @@ def _local_log(target: ShopTarget) -> str:
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Report how many messages are in the queues, and how many are in each dead-letter queue.
+    """Report how many messages are in the queues and in each dead-letter queue.
 
     SQS counts a failed message as in flight until its retry. So the messages in flight are reported, too.
     """
@@ -359,11 +344,7 @@ def _format_names(images: Sequence[Image]) -> str:
 
 
 def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Check a sample of items for drift: copies and log entries that differ from the items they are derived from.
-
-    Copies and log entries are written with a short delay. So if the check finds a difference, it waits for
-    DRIFT_PAUSE_SECONDS and checks the item again.
-    """
+    """Check a sample of items for drift. An item that differs is checked again after DRIFT_PAUSE_SECONDS."""
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)
     counts = Counter(fault.kind for fault in drift.discrepancies.values())
@@ -415,10 +396,7 @@ def check_shipping(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
 
 
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Report the indexes that were not read in the last 14 days.
-
-    An unused index only costs money, because DynamoDB also writes each item to the index.
-    """
+    """Report the indexes that were not read in the last 14 days, because each write of an item costs units there."""
     unused = []
     for index in INDEX_PROJECTIONS:
         of = [

@@ -1,8 +1,6 @@
 """The `hot-keys` command: find the table, index or key whose requests DynamoDB throttles, from CloudWatch metrics.
 
-The metric UserErrors is not used. It counts invalid requests (any 400 error except throttling), so it shows bugs of a
-client but not a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
-metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
+The metric UserErrors is not used: it counts invalid requests, so it shows bugs of a client and no hot key.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
     "AccountLimit": "the account is at its limit in this region, for any key",
 }
-"""The explanation of each cause of throttling. The key is the part of the metric name that names the cause.
+"""The explanation of each cause of throttling, by the part of the metric name that names the cause.
 
-For example, the metric ReadKeyRangeThroughputThrottleEvents counts reads throttled because of KeyRangeThroughput.
+For example, ReadKeyRangeThroughputThrottleEvents counts reads throttled because of KeyRangeThroughput.
 """
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
@@ -49,7 +47,7 @@ MAX_KEYS = 10
 THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
 """The name prefix of the Contributor Insights rules that count throttled requests by partition key.
 
-These rules store keys in plain text. This is allowed, because no key of this table identifies a person.
+They store keys in plain text, which is allowed, because no key of this table identifies a person.
 """
 
 
@@ -110,10 +108,7 @@ class ThrottleReport:
 def fetch_throttle_report(
     cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime
 ) -> ThrottleReport:
-    """Fetch the throttling metrics of a table and its indexes from CloudWatch.
-
-    The throttled keys are included only if Contributor Insights is enabled.
-    """
+    """Fetch the throttling metrics of a table, and the throttled keys if Contributor Insights has them."""
     wanted = list(_metrics_to_fetch())
     metrics = [
         (metric, {"GlobalSecondaryIndexName": index, "Operation": operation}) for metric, index, operation in wanted
@@ -133,10 +128,7 @@ def fetch_throttle_report(
 
 
 def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
-    """Yield the metrics to fetch, each as (metric, index, operation).
-
-    The index "" means the table itself. The operation "" means all operations.
-    """
+    """Yield the metrics to fetch, each as (metric, index, operation). "" means the table, or all operations."""
     for index in ("", *INDEX_PROJECTIONS):
         for way in ("Read", "Write"):
             yield f"{way}{THROTTLE_EVENTS}", index, ""
@@ -145,10 +137,7 @@ def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
 
 
 def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
-    """Yield (index, rule name) for each Contributor Insights rule that counts throttled keys and is enabled.
-
-    The index "" means the table itself.
-    """
+    """Yield (index, rule name) for each enabled rule of Contributor Insights that counts throttled keys."""
     for index in ("", *INDEX_PROJECTIONS):
         told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
         for rule in told.get("ContributorInsightsRuleList", ()):
@@ -173,10 +162,7 @@ def has_hot_partition(report: ThrottleReport) -> bool:
 
 
 def format_report(report: ThrottleReport) -> Iterator[str]:
-    """Yield the lines of the report: the throttled requests and the cause, first of the table, then of each index.
-
-    The throttled keys follow if Contributor Insights counts them.
-    """
+    """Yield the lines of the report: the throttled requests and their causes, of the table and of each index."""
     yield f"{report.table} from {report.since} to {report.until}"
     events = [one for one in report.counted if not one.operation]
     if not events:

@@ -1,13 +1,10 @@
 """The `indexes` command: check before a deploy how the deploy would change the table's indexes and warm throughput.
 
-DynamoDB creates or deletes only one index per table update, and cannot change an existing index. CloudFormation sends
-all changes in one update. If DynamoDB rejects this update, CloudFormation rolls back after minutes or hours. So this
-command compares the indexes before the deploy, and prints the separate deploys that are needed.
+DynamoDB creates or deletes only one index per table update, cannot change an existing index, and never lowers a warm
+throughput. CloudFormation sends all changes in one update, and rolls back after minutes or hours. So this command
+prints the separate deploys that are needed, and what no deploy can change.
 
-DynamoDB never lowers the warm throughput of a table or an index. So the command also reports each lowered value.
-
-Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes", "Understanding DynamoDB warm throughput";
-API reference, UpdateTable.
+Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes", "Understanding DynamoDB warm throughput".
 """
 
 from __future__ import annotations
@@ -154,12 +151,10 @@ class DeployPlan:
 
 
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
-    """Plan the deploys that change the deployed indexes to the wanted indexes.
+    """Plan the deploys that change the deployed indexes to the wanted indexes. `wanted`: None if there is no table.
 
-    The first deploys create new indexes, and the last deploys delete old indexes. So every query always has its index.
-    A changed index must get a new name, because two indexes with the same name cannot exist at the same time.
-
-    `wanted`: the indexes in the template; None if the template contains no table.
+    New indexes come first and deletions last, so that every query always has its index. A changed index must get a new
+    name, because two indexes with the same name cannot exist at the same time.
     """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan(

@@ -1,11 +1,8 @@
 """The `migrate` command: change stored items to the format that the current code writes, while the shop is open.
 
-A migration is a module of ops/migrations. It names item types and a function that transforms one item.
-The function works on plain values, because the entity classes may no longer be able to read old items. Each migration
-scans the whole table once.
-
-A migration does not raise the version of an item, because consumers of the stream must not react to the new format. See
-docs/decisions/change.md#d20.
+A migration is a module of ops/migrations with a function that transforms one item as plain values, because the entity
+classes may no longer be able to read old items. It scans the whole table once, and raises no version, because consumers
+of the stream must not react to the new format (docs/decisions/change.md#d20).
 """
 
 from __future__ import annotations
@@ -91,12 +88,11 @@ def plan_migrations(
     """Return the migrations to run, in the order in which they run.
 
     `known`: all migrations. `state`: the stored progress of each migration, by version.
-    `task`: "up" selects the migrations that are not applied yet, the lowest version first. "down" selects applied
-    migrations, the highest version first. A migration that was stopped before its end is selected too.
-    `to`: for "up", the last version to apply; None applies all migrations. For "down", the version to return to: only
-    higher versions are undone; None undoes only the latest applied migration.
-    `again`: run only this version, even if it is already applied or undone. Use it if items that were skipped are
-    readable now, or if another version of the code has written items since.
+    `task`: "up" selects the migrations that are not applied, the lowest version first, "down" the applied ones, the
+    highest first. A migration that was stopped is selected too.
+    `to`: for "up", the last version to apply (None: all). For "down", the version to return to (None: undo only the
+    latest).
+    `again`: run only this version, even if it is already applied or undone.
 
     Raises UsageError if a given version does not exist.
     """
@@ -187,14 +183,10 @@ def build_migration_action(shop: ShopContext, migration: Migration, task: str, *
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """Return the migrated item in DynamoDB JSON.
+    """Return the migrated item in DynamoDB JSON. An attribute whose value does not change keeps its stored form.
 
-    `step`: a function that transforms the item, as a dict of plain Python values. An attribute whose value does not
-    change keeps its exact stored form.
-
-    Raises Unreadable if the item cannot be transformed. Raises UsageError if the migration changes the primary key or
-    the attribute `version`, which counts the changes of the item. (Another attribute, `schema`, is the version of the
-    item's format.)
+    `step`: a function that transforms the item, as a dict of plain Python values.
+    Raises Unreadable if the item cannot be transformed, and UsageError if `step` changes its primary key or version.
     """
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])
@@ -267,10 +259,9 @@ MIGRATION = Migration(description="{description}", item_types=("Product",), up=u
 
 
 def write_migration_module(description: str, folder: Path | None = None) -> Path:
-    """Write the module of a new migration, with the next free number. Returns the path of the module.
+    """Write the module of a new migration, with the next free number, and return its path.
 
-    Raises UsageError if the description contains no letters or digits, or contains quotes, backslashes or control
-    characters.
+    Raises UsageError if the description has no word, or has quotes, backslashes or control characters.
     """
     words = re.findall(r"[a-z0-9]+", description.lower())
     if not words or not description.isprintable() or {'"', "\\"} & set(description):
@@ -361,8 +352,8 @@ def run_migrations(args: argparse.Namespace) -> None:
 def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
     """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
 
-    `down`, which undoes a migration, changes all items of its types, also items that newer code wrote. A value that
-    `down` removes from such an item may be lost. Raises UsageError if there is no terminal to ask.
+    `down` changes all items of its types, also those that newer code wrote, and may lose values. Raises UsageError if
+    there is no terminal to ask.
     """
     for one in todo:
         print(

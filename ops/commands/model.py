@@ -1,11 +1,8 @@
 """The `model` command: export the declarations of all item types in model/table.py as a model for NoSQL Workbench.
 
-NoSQL Workbench is AWS's design tool for DynamoDB tables. The model contains the indexes, a facet for each item type,
-and a sample item in each facet. A facet is Workbench's view of the items of one type. The format is the one that
-Workbench exports (version 3.0). AWS's sample models also use this format.
-
-Sample items are generated from the declared types of the fields, and are encoded by the code of the shop, so their keys
-are correct. They are stored in the facets, because a table with facets has no `TableData` of its own.
+NoSQL Workbench is AWS's design tool for DynamoDB tables. The model has the format of its exports (version 3.0): the
+indexes, and a facet (a view) with sample items for each item type. Samples are generated from the declared types, and
+encoded by the code of the shop, so their keys are correct.
 """
 
 from __future__ import annotations
@@ -127,12 +124,11 @@ def build_data_model() -> dict[str, Any]:
 
 
 def sample_items(row: Row[Any]) -> Iterator[dict[str, Any]]:
-    """Yield sample items for a row (item type) of model/table.py, in DynamoDB JSON, with bytes as base64.
+    """Yield sample items of a type in DynamoDB JSON, with bytes as base64: one of Ann, and one of Cleo if its key
+    differs.
 
-    Yields an item of the customer Ann and an item of Cleo, or only Ann's item if both have the same key.
-
-    If the type replaces another type under the same key, as an archived order replaces an order, Ann's and Cleo's keys
-    are taken. Then the only sample is an item of Bob.
+    A type that replaces another type under the same key, as an archived order replaces an order, has one sample, of
+    Bob.
     """
     first, *others = [_sample_item(row, number) for number in ((1, 3) if row.replaces is None else (2,))]
     yield first
@@ -147,10 +143,7 @@ def _sample_item(row: Row[Any], number: int) -> dict[str, Any]:
 
 
 def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
-    """Return the item with a status that puts it into all indexes of its type, so that the sample shows all index keys.
-
-    If no status sets all index keys, return the item unchanged.
-    """
+    """Return the item with a status that puts it into all indexes of its type, or unchanged if there is none."""
     keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
     states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
     variants = [item, *(replace(item, status=state) for state in states)]
@@ -222,11 +215,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def export_model(args: argparse.Namespace) -> None:
-    """Export the declarations of all item types in model/table.py, with their keys.
-
-    `--diagram` prints them as a diagram. `--workbench` prints them as a model for NoSQL Workbench, AWS's design tool
-    for DynamoDB tables. `--workbench FILE` writes this model to a file instead.
-    """
+    """Export the declarations as a diagram, or as a model for NoSQL Workbench, to stdout or to a file."""
     if args.diagram:
         print(model.render_diagram())
     elif args.workbench == "-":

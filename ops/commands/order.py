@@ -80,17 +80,13 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""The state that the command prints for a wrong copy. A copy is an item that is derived from the order.
-
-Each key is the last word of `Discrepancy.kind`, such as "orphaned" in "snapshot orphaned".
-"""
+"""The state that is printed for a wrong copy, by the last word of `Discrepancy.kind`."""
 
 
 def compare_copies(shop: ShopContext, order_id: str) -> JsonObject:
-    """Compare each copy of an order (an item that is derived from the order) with its expected content.
+    """Compare each copy of an order with its expected content, by the rules of the command `drift`.
 
-    The command `drift` has the same rules. Returns a dict with the state of each copy. Raises RecordNotFound,
-    Unreadable, Permanent.
+    Returns a dict with the state of each copy. Raises RecordNotFound, Unreadable, Permanent.
     """
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
@@ -128,10 +124,7 @@ def _read_or_raw(image: Image) -> JsonObject:
 
 
 def _describe_log(order: Order, wrong: Sequence[Discrepancy]) -> JsonObject:
-    """Return a dict with the state of the order's entries in the customer's activity log.
-
-    `wrong`: the missing and wrong entries.
-    """
+    """Return the state of the order's entries in the customer's activity log. `wrong`: missing and wrong entries."""
     missing = [fault.key[1] for fault in wrong if fault.actual is None]
     return {
         "type": ACTIVITY.type,

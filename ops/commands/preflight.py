@@ -1,8 +1,7 @@
 """The `preflight` command: check before a deploy what an account lacks for a stage and a number of orders a second.
 
-The checks only read. They compute what the stage needs from its synthesized template, and from what one order needs
-(ops/order_needs.json, which `make scale` writes). If the credentials do not allow a request, the report names the
-action that AWS denied. The command never guesses a quota that it could not read.
+The checks only read. They compute the needs from the synthesized template and from ops/order_needs.json, which `make
+scale` writes. A request that AWS denies is reported with its action, and no quota is guessed.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ def check_bootstrap(stage: Preflight) -> Iterator[Finding]:
 def check_other_stages(stage: Preflight) -> Iterator[Finding]:
     """Check that a protected stage shares neither its account with another stage, nor at least its CDK bootstrap.
 
-    Who may deploy with a bootstrap administers its account, because its execution role is an administrator by default:
+    By default, the execution role of a bootstrap is an administrator of its account:
     https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
     """
     pages: list[dict[str, Any]] = [{"NextToken": ""}]
@@ -345,10 +344,7 @@ def check_ses_account(stage: Preflight) -> Iterator[Finding]:
 
 
 def check_sender(stage: Preflight) -> Iterator[Finding]:
-    """Check that SES has verified the sender, or its domain, and that mails are signed with DKIM.
-
-    If SES also sends Cognito's mails, SES must have verified the domain, because Cognito requires this.
-    """
+    """Check that SES has verified the sender or its domain (Cognito needs the domain), and signs mails with DKIM."""
     pools = stage.properties("AWS::Cognito::UserPool")
     needs_domain = any("SourceArn" in one.get("EmailConfiguration", {}) for one in pools)
     functions = [one.get("Environment", {}).get("Variables", {}) for one in stage.properties("AWS::Lambda::Function")]
@@ -399,8 +395,7 @@ def check_lambda_concurrency(stage: Preflight) -> Iterator[Finding]:
 def concurrency_of(stage: Preflight) -> dict[str, int]:
     """Return {cause: how many Lambda invocations the stage needs at the same time}.
 
-    A stream reader needs one invocation for each parallel batch of each shard. The stream has a shard for each 1,000
-    write units of the table.
+    A stream reader needs one for each parallel batch of each shard. A shard has 1,000 write units of the table.
     """
     units = max(stage.need("table-write"), *(units for units in _table_units(stage, "WriteUnitsPerSecond")), 0)
     shards = ceil(units / PARTITION_WRITE_UNITS)

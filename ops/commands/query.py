@@ -34,10 +34,9 @@ MAX_VALUE_LENGTH = 40
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse texts of the form name=value into a dict.
+    """Parse texts of the form name=value into a dict. `option`: the command-line option, for the error message.
 
-    `option`: the command-line option, for the error message. Raises InvalidArgument if a text does not have the form
-    name=value, or if two texts have the same name.
+    Raises InvalidArgument if a text does not have the form name=value, or if two texts have the same name.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -82,11 +81,7 @@ def format_result(
 
 
 def _explain_counts(result: PatternResult, display_filter: DisplayFilter, composition: Composition) -> Iterator[str]:
-    """Yield the reasons why fewer items or fields are shown than DynamoDB read.
-
-    DynamoDB applies a filter and a projection after it read the items, so they save no capacity. The display filter
-    (--where and --fields) does not even save the transfer.
-    """
+    """Yield the reasons why fewer items or fields are shown than DynamoDB read."""
     passed_over = result.passed_over
     if composition.filter:
         passed_over -= result.filtered

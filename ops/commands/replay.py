@@ -1,12 +1,8 @@
 """The `replay` command: send past events again to a new or repaired consumer, or write copies again.
 
-Events come from the archive of the event bus, or are derived from the items in the table. They are sent to the
-consumers of one EventBridge rule or of all rules. A consumer that has already handled an event recognizes the event's
-id and does nothing.
-
-Copies are written again from the items from which they are derived. No event is published for them. Totals are not
-computed again: an item is added to its totals only if the totals do not include the item yet. To repair a wrong total,
-use the `drift` command.
+Events come from the archive of the event bus, or are derived from the items in the table. They go to the consumers of
+one EventBridge rule or of all rules, which do nothing if they have handled the event's id. Copies are written without
+events, and totals only get items that they do not include: `drift` repairs a wrong total.
 """
 
 from __future__ import annotations
@@ -40,8 +36,7 @@ from ops.targets import ShopTarget
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
 """The keys of an EventBridge event pattern that this module can evaluate.
 
-A replay from the table to one rule sends the events directly to the rule's queues, without EventBridge. So this module
-must itself select the events that match the rule's pattern. If the pattern has another key, the replay is rejected.
+A replay from the table to one rule sends the events directly to the rule's queues, so it must select them itself.
 """
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
@@ -79,10 +74,9 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
 
 
 def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
-    """Return a function that sends events directly to the SQS queues of one rule, so no other consumer gets them.
+    """Return a function that sends the events of one rule directly to its SQS queues, so no other consumer gets them.
 
-    The returned function sends only the events that match the rule's pattern. Raises UsageError if the pattern has
-    conditions that this module cannot evaluate, or if a target of the rule is not an SQS queue.
+    Raises UsageError if the pattern has other conditions than SUPPORTED_PATTERN_KEYS, or a target is not an SQS queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
         raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-event-archive")
@@ -107,10 +101,7 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
 # replay from the archive ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
-    """The time range of the events to replay, from `since` to `until`.
-
-    `validate` raises UsageError if the range is empty, or if it starts before the oldest event in the archive.
-    """
+    """The time range of the events to replay, from `since` to `until`."""
 
     since: datetime
     until: datetime
@@ -126,10 +117,7 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class EventArchive:
-    """The EventBridge archive of the bus.
-
-    `bus_arn`: the bus to which the archive replays. `events`: the number of events in the archive.
-    """
+    """The EventBridge archive of the bus. `bus_arn`: where it replays to. `events`: the number of archived events."""
 
     client: Any
     arn: str
@@ -150,9 +138,8 @@ class EventArchive:
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
         """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
 
-        The name is computed from the range and the rule. If a replay with this name is running or completed, no new
-        replay starts, and the existing replay is returned. If it failed or was cancelled, a new replay starts. The new
-        name has a number at its end, because a name can be used only once.
+        The name is computed from the range and the rule, so a replay that is running or completed is not started again.
+        After a failed one, the new name has a number at its end, because a name can be used only once.
         """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
@@ -274,11 +261,7 @@ def _replay_from_event_archive(args: argparse.Namespace, target: ShopTarget) -> 
 
 
 def _resume_command(args: argparse.Namespace, target: ShopTarget, time_range: TimeRange) -> str:
-    """Return the command line that shows the progress of this replay again.
-
-    The command line has absolute times, because a duration such as "3d" means another time range when the command runs
-    later.
-    """
+    """Return the command line that shows the progress of this replay again, with absolute times."""
     words = ["--from-event-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
     return target.ops_command(shlex.join(["replay", *words]))

@@ -1,19 +1,14 @@
 """The `restore` command: move archived orders from S3 back into the table, without sending mails or refunds again.
 
-An archived order is a small item that replaces the order in the table. One transaction writes all items of the order
-and replaces the archived order. So after a crash, the order is either complete in the table or still archived. The
-transaction fails if the archived order has changed since it was read.
+One transaction writes all items of the order and replaces the archived order, if that has not changed. Of a large
+order, other transactions write some items in advance, payments and refunds last. The shop does not read them before the
+last transaction, and a repeated run writes only the missing items.
 
-A large order does not fit into one transaction. Then other transactions write some of the items in advance: log entries
-first, payments and refunds last. The shop does not read these items until the last transaction has restored the order
-itself. After a kill, a repeated run finds these items and writes only the missing items.
+Each restored item has the attribute `restored_at`, so the readers of the stream ignore it. See
+docs/decisions/end-of-life.md#d25.
 
-Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
-mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/end-of-life.md#d25.
-
-A dispute or refund at the payment provider may have come while the order was archived. The command adds this dispute or
-refund to its payment as if it came now, and the events of this change are published. Failed refunds are not retried:
-staff decide about them. See docs/decisions/money.md#d58.
+A dispute or refund that came while the order was archived moves to its payment as if it came now, with its events.
+Failed refunds are not retried: staff decide about them. See docs/decisions/money.md#d58.
 """
 
 from __future__ import annotations
@@ -72,24 +67,19 @@ KEEP_DAYS = 30
 MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
 """The limits for the restored items of one transaction. DynamoDB accepts 100 items and 4 MB.
 
-The last transaction also needs space for the order, the condition check of the customer, and the expiry marker. The
-expiry marker is the item whose ttl starts the archiving of the order.
+The last transaction also has the order, the condition check of the customer, and the expiry marker.
 """
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
 """How long an order must have been archived before it can be restored.
 
-Two invocations of the archive Lambda may archive the same order. The slower invocation may run for up to this time. If
-the order were restored before the end of the slower invocation, that invocation would delete the restored items.
+A second, slower invocation of the archive Lambda may run for this time, and would delete the restored items.
 """
 LOCAL_SETTLE_TIME = timedelta(0)
 """On the local shop, an order can be restored as soon as it is archived, so that users do not wait for 15 minutes."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
-"""The S3 error codes for an archive object that is missing or in cold storage. Then the order is skipped.
-
-The code for missing permissions is not included, because that error concerns all orders and must stop the command.
-"""
+"""The S3 error codes for an archive object that is missing or in cold storage. Then the order is skipped."""
 
 
 class NotRestorable(Permanent):
@@ -134,13 +124,10 @@ def restore_order(
     """Restore an archived order from its S3 object into the table.
 
     After `keep_days` days the order is archived again, in a new S3 object next to the first object.
-    `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
-    nothing.
+    `settles`: how long an order must have been archived. `dry`: check everything, write nothing.
 
-    Disputes and refunds that came while the order was archived are stored in its partition. After the restore, a
-    separate transaction moves them to their payments. If the run is killed before this transaction, repeat the command.
-
-    Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
+    A transaction of its own then moves the kept disputes and refunds to their payments. Safe to repeat, also after a
+    kill. Raises NotRestorable, TableBusy.
     """
 
     def attempt() -> RestoreOutcome:
@@ -192,8 +179,7 @@ def restore_order(
 def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
     """Return the items in the S3 object of an archived order, in DynamoDB JSON.
 
-    `stub`: the archived order. Raises WriteConflict if the archived order has changed since it was read, for example
-    because an erasure of personal data has replaced the object. The restore is then tried again with the new object.
+    Raises WriteConflict if the archived order has changed since it was read, for example because of an erasure.
     """
     try:
         return _verify_and_read(stub, fetch(stub.object_key))
@@ -204,12 +190,9 @@ def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) ->
 
 
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
-    """Return a condition check that fails if the customer has changed since it was read.
+    """Return a condition check that fails if the customer has changed since it was read, or exists now if it was None.
 
-    So no personal data is restored if an erasure of the customer has just started. If the check fails, the restore is
-    tried again with the new state of the customer.
-
-    `customer`: the customer as read. If it is None (no customer found), the check fails if the customer exists now.
+    So no personal data is restored if an erasure has just started: the restore is tried again with the new state.
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
@@ -229,10 +212,9 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """Return the restored order in DynamoDB JSON. Its version is one above the version of the archived order.
+    """Return the restored order in DynamoDB JSON, with the next version and an entry in its timeline.
 
-    Its timeline gets an entry for the restore. `stub`: the archived order. `closed`: the order from the archive object.
-    If the customer's personal data was erased, the personal attributes are left out.
+    `stub`: the archived order. `closed`: the order from the archive object, without personal data after an erasure.
     """
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
@@ -250,12 +232,8 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
     """Yield the items of the archive object that must be written, with the attribute `restored_at`.
 
-    `images`: the items of the archive object. `there`: the items in the table, by sort key.
-
-    These items are left out:
-    - the order and its expiry marker, because they are written separately
-    - items that the archiving has left in the table, such as invoices
-    - items that a previous run of the command has already restored
+    The order and its expiry marker are written separately. Items that the archiving left in the table, or that a
+    previous run restored, are left out. `there`: the items in the table, by sort key.
 
     Raises NotRestorable if the table has an item with the same key but with different content.
     """
@@ -423,10 +401,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_restore(args: argparse.Namespace) -> None:
-    """Restore the orders that the arguments select, by id or by date, and print the result for each order.
-
-    Exits with 1 if an order does not exist or cannot be restored.
-    """
+    """Restore the selected orders, and print the result for each. Exits with 1 if one is not restored."""
     _check_usage(args)
     where = targets.resolve_target(args)
     fetch = make_archive_fetcher(where.client("s3"), where.outputs["ArchiveBucket"])

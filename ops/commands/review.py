@@ -1,11 +1,8 @@
 """The `review` command: refuse a deploy that would replace or remove a resource that is retained.
 
-A retained resource holds data. If a deploy replaces it, CloudFormation creates an empty resource in its place, and the
-shop continues without its data. If a deploy removes it from the stack, the resource stays, but nothing uses it. An
-event source mapping is also reviewed: a new mapping reads its stream or queue from another position.
-
-The command compares the template with the template of the deployed stack. With `--change-set`, it reads the changes
-from a CloudFormation change set instead:
+CloudFormation replaces a resource by an empty one, and the shop would continue without its data. A new event source
+mapping would read from another position, so mappings are reviewed, too. With `--change-set`, the changes come from
+CloudFormation instead of the template:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
 """
 

@@ -1,11 +1,9 @@
 """The `smoke` command: run the scenarios of ops/scenarios.py in a deployed stage, and check that every effect arrives.
 
-The scenarios use the public API, with users, products and mail addresses of their own. The addresses belong to SES's
-mailbox simulator, which accepts mails also in the sandbox and does not count them for the account's reputation:
+The mail addresses of its users belong to SES's mailbox simulator, which also works in the sandbox:
 https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html#send-email-simulator
 
-At the end, the command erases the customer's personal data, deletes the users, and discontinues the products. The shop
-cannot delete the orders, their invoices, the credit of a gift card and the discontinued products, so these stay.
+At the end, the customer is erased, the users are deleted, and the products are discontinued. Orders and invoices stay.
 """
 
 from __future__ import annotations
@@ -191,10 +189,9 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 
 
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
-    """Check the protections, run the scenarios, and clean up. Raises EffectMissing for a missing effect or protection.
+    """Check the protections, run the scenarios, and clean up.
 
-    The scenarios run even if a protection is off, so that one run reports all problems. Raises EffectMissing if the
-    stack has no user pool.
+    Raises EffectMissing, at the end, for each missing effect and protection, or if the stack has no user pool.
     """
     if "UserPoolId" not in shop.outputs:
         raise EffectMissing("smoke signs in as users of a pool, but this stack has the setting issuer: it has no pool")

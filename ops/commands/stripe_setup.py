@@ -1,8 +1,7 @@
 """The `stripe-setup` command: create or check the webhook endpoint of the shop at Stripe, and store both secrets.
 
-It needs an API key of Stripe that may write webhook endpoints, in the environment variable STRIPE_API_KEY. The key that
-the shop then uses, which may only write payments and refunds, is read from SHOP_API_KEY. Neither key is printed. If
-Stripe's CLI forwards the events, no endpoint is needed: the CLI's signing secret is read from STRIPE_WEBHOOK_SECRET.
+STRIPE_API_KEY is a key that may write webhook endpoints. SHOP_API_KEY is the key that the shop uses. Neither is
+printed. If Stripe's CLI forwards the events, its signing secret is in STRIPE_WEBHOOK_SECRET, and no endpoint is needed.
 
 https://docs.stripe.com/api/webhook_endpoints
 """

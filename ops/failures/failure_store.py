@@ -1,7 +1,4 @@
-"""List and read failed stream records and messages, and record which of them were redriven (processed again).
-
-The failed records and messages are in the failure store (an S3 bucket) or in a dead-letter queue.
-"""
+"""List and read failed stream records and messages, in the failure store (S3) and in dead-letter queues."""
 
 from __future__ import annotations
 
@@ -26,16 +23,10 @@ from ops.targets import ShopTarget
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
-"""The visibility timeout of received dead letters, in addition to the expected time to process them.
-
-If a run is killed, the dead letters that it has received become visible again after this timeout.
-"""
+"""The visibility timeout of received dead letters, in addition to the expected time to process them."""
 MAX_VISIBILITY_SECONDS = 12 * 3600
 MAX_DEAD_LETTERS = 2000
-"""The maximum number of dead letters that a run receives from one queue.
-
-It is so small that a run can send all of them back to their source queue before their visibility timeout ends.
-"""
+"""The maximum number of dead letters that a run receives from one queue, so that their timeouts do not end before."""
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 REACTION_QUEUE_NAME = re.compile(r"([A-Z][A-Za-z]+)ReactionQueue")
@@ -95,8 +86,7 @@ class DeadLetter:
     def summary(self) -> JsonObject:
         """Return a dict with the `kind` of failure, the `reader` (the name of the queue) and the `reason`.
 
-        If a worker failed, the reason says how often it received the message. This number is the queue's
-        `max_receive_count`. The receive count of the message is not used, because operator tools raise it too.
+        Operator tools raise the receive count of a message, so the reason has the `max_receive_count` of the queue.
         """
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries"
@@ -169,10 +159,9 @@ class FailureRepository:
     def receive_dead_letters(
         self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
     ) -> Iterator[list[DeadLetter]]:
-        """Receive the dead letters of these dead-letter queues (default: all) and hide them from other consumers.
+        """Receive the dead letters of these queues (default: all) and hide them from others during the `with` block.
 
-        Use it as a context manager. The dead letters stay hidden for VISIBILITY_SECONDS plus `working_seconds`. At the
-        end of the context, the dead letters that were not deleted become visible again.
+        They stay hidden for VISIBILITY_SECONDS plus `working_seconds`. Those that were not deleted are then released.
         """
         queues = self.dead_letter_queues if queues is None else queues
         received = [
@@ -185,10 +174,7 @@ class FailureRepository:
                 self._release(queue, [letter for letter in received if letter.queue is queue])
 
     def count_in_flight(self) -> int:
-        """Return the approximate number of dead letters in flight: received, but not yet deleted or visible again.
-
-        Another run, which is still running or was killed, has received them.
-        """
+        """Return the approximate number of dead letters that another run, also a killed one, has received."""
         return sum(self.count_messages(queue.url)[1] for queue in self.dead_letter_queues)
 
     def count_messages(self, url: str) -> tuple[int, int]:
@@ -244,8 +230,7 @@ class FailureRepository:
     def summarize(self, key: str) -> JsonObject:
         """Read a document of the failure store. Return a dict with `kind`, `reader` and `reason` of the failure.
 
-        `reader` is the Lambda function that failed. If the document is missing or has an unknown format, `reader` is
-        "unknown", and `reason` names the error.
+        If the document is missing or has an unknown format, `reader` is "unknown", and `reason` names the error.
         """
         try:
             document = self.read_document(key)
@@ -258,7 +243,7 @@ class FailureRepository:
             return {"kind": "parked", "reader": "unknown", "reason": f"unknown document format: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
-        """Return a document of the failure store as parsed JSON. A `payload` that is JSON text is parsed too.
+        """Return a document as parsed JSON, with its `payload` parsed, too.
 
         Raises RecordNotFound if the document does not exist, and ValueError if the document is not JSON.
         """
@@ -274,10 +259,7 @@ class FailureRepository:
         return document
 
     def read_failure(self, key: str) -> Any:
-        """Return the full content of the document or dead letter with this key.
-
-        Raises RecordNotFound if nothing has this key. Raises ValueError if the document is not JSON.
-        """
+        """Return the full content of a document or dead letter. Raises RecordNotFound; ValueError if it is not JSON."""
         if not key.startswith(DEAD_LETTER_PREFIX):
             return self.read_document(key)
         with self.receive_dead_letters() as letters:
@@ -291,8 +273,7 @@ class FailureRepository:
     ) -> tuple[list[JsonObject], str | None]:
         """Return a page of failures, newest first, and the cursor of the next page; None if there is no next page.
 
-        `before`: the cursor that the previous page returned; None for the first page.
-        `redriven`: whether to include documents that were already redriven (processed again).
+        `before`: the cursor of the previous page. `redriven`: whether to include documents that were redriven.
         """
         with self.receive_dead_letters() as letters:
             by_key = {letter.key: letter for letter in letters}

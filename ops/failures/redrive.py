@@ -31,8 +31,7 @@ from ops.repair.rebuild import PublishEvents
 class TooOld(Permanent):
     """The record is too old to redrive.
 
-    The shop stores an item for each event that it has handled, so that no mail or refund is sent a second time. These
-    items expire. So the redrive of an old record could repeat a mail or refund.
+    The items that remember handled events expire, so an old record could repeat a mail or refund.
     """
 
 
@@ -40,13 +39,11 @@ class TooOld(Permanent):
 class RedriveStep:
     """One step of a redrive: a stream record or a message to process again.
 
-    `sort_key`: steps are processed in ascending order of this key. Records come before messages.
+    `sort_key`: the order of the steps. Records come before messages.
     `item_key`: the key of the item that the record is about; () for a message.
     `happened_at`: the time of the record or event (Unix timestamp); None if it is unknown.
-    `check`: checks whether this code can process the record or message. `act`: processes it. Both raise Permanent if
-    this code cannot process it.
-    `keys`: where the record or message was found. These are the keys of one or more documents in the failure store, or
-    the key of one dead letter.
+    `check`, `act`: check whether this code can process it, and process it. Both raise Permanent if it cannot.
+    `keys`: the documents of the failure store, or the dead letter, that contain it.
     """
 
     sort_key: tuple[int, int]
@@ -59,11 +56,9 @@ class RedriveStep:
 
 @dataclass
 class RedriveResult:
-    """The result of a redrive (repeated processing) of documents in the failure store and of dead letters.
+    """The result of a redrive, with keys of documents and dead letters, and the reason by key.
 
-    `done`: the keys of the documents and dead letters that were redriven.
-    `rejected`: the documents and dead letters that this code cannot process: the reason, by key.
-    `retryable`: the documents and dead letters that failed now, but may succeed in the next run: the reason, by key.
+    `rejected`: this code cannot process them. `retryable`: they failed now, but may succeed in the next run.
     `has_more`: whether a queue may have more dead letters than this run has received.
     `in_flight`: the number of dead letters that this run did not get, because another run had received them.
     """
@@ -105,17 +100,13 @@ def redrive_entries(
 ) -> RedriveResult:
     """Process the selected documents of the failure store and the selected dead letters again. Return the result.
 
-    The documents are processed first: their stream records in the order of the stream, then their messages. The dead
-    letters follow, queue by queue.
+    Documents come first, their records in the order of the stream, then the dead letters of each queue. After a record
+    that can never be processed, later records of its item go on. After an error that may be temporary, they wait for
+    the next run, so that their order is kept.
 
-    If a record can never be processed, later records of the same item are still processed. If a record fails with an
-    error that may be temporary, later records of the same item wait for the next run. So their order is kept.
-
-    `is_selected`: returns whether to redrive a document or dead letter.
-    `matches`: returns whether to redrive a selected failure with this `kind`, `reader` and `reason`, for example
-    `match_failures(...)`. If it is not None, each selected document is read for it.
-    `dry`: only check the records and messages, process nothing.
-    `per_second`: the limit of records and messages per second; None for no limit.
+    `is_selected`, `matches`: whether to redrive an entry, and a failure with this `kind`, `reader` and `reason`. Only
+    `matches` needs to read each document.
+    `dry`: only check. `per_second`: the limit of records and messages per second; None for no limit.
     `report_progress`: called after each record or message, with the number done so far and the total number.
 
     Safe to repeat, also after a kill.
@@ -155,10 +146,7 @@ class _RedriveRun:
         return letter.summary() if letter else self.failures.summarize(key)
 
     def add_document(self, key: str) -> None:
-        """Add the records of a document in the failure store, or a dead letter, to this run.
-
-        If several documents contain the same record, the record is processed once.
-        """
+        """Add the records of a document, or a dead letter, to this run. A record in several documents is added once."""
         try:
             steps = self._read_steps(key)
         except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -188,10 +176,7 @@ class _RedriveRun:
         )
 
     def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
-        """Return the step for a message that its worker has stored in the failure store.
-
-        The step sends the message to the queue from which the worker received the message.
-        """
+        """Return the step that sends a parked message to the queue from which its worker received it."""
         url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
             raise Permanent("its source queue is not a queue of this shop")
@@ -279,11 +264,7 @@ class _RedriveRun:
 
 
 def _record_id(record: Record) -> object:
-    """Return a value that identifies a stream record: the key of its item and its sequence number.
-
-    Several documents in the failure store may contain the same record. All of them give the same value, so the record
-    is processed only once. A record without a sequence number is identified by its whole content.
-    """
+    """Return what identifies a stream record in all documents: its item and its sequence number, or its content."""
     told = record.get("dynamodb") or {}
     return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 

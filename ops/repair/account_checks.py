@@ -36,7 +36,7 @@ def find_unbalanced_account(shop: ShopContext, account_id: str) -> Iterator[Disc
 
 
 def find_account_errors(table: Table, account_id: str) -> list[str]:
-    """Return the errors of an account and its ledger entries, one text each. Returns [] if there are no errors.
+    """Return the errors of an account and its ledger entries, one text each.
 
     The account may change meanwhile. So it is read before its entries, and entries of later versions are ignored.
     """

@@ -20,9 +20,9 @@ def company_sources(image: Image) -> list[ItemKey]:
 
 
 def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a customer is a member of a company that does not exist. A repair ends the membership.
+    """Yield a discrepancy if a customer's company does not exist. A repair ends the membership.
 
-    `image`: the customer in DynamoDB JSON. `companies`: the existing companies, by key.
+    `companies`: the existing companies, by key.
     """
     row, customer = read_source(image)
     if any(place not in companies for place in company_sources(image)):
@@ -34,10 +34,9 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
 
 
 def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a company stores a wrong number of members. `image`: the company.
+    """Yield a discrepancy if a company stores a wrong number of members.
 
-    The members are counted in an index, which may lag. In that case, the second check counts another number, and
-    nothing is reported.
+    They are counted in an index. If it lags, the second check counts another number, and nothing is reported.
     """
     row, company = read_source(image)
     found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)

@@ -1,7 +1,6 @@
 """Find discrepancies in the copies of one order: its snapshots, its log entries, and its stored customer name.
 
-A copy is an item or attribute that is derived from another item, the primary item, which commands write. A snapshot
-shows the current state of its primary item. A log entry records one change of its primary item.
+A snapshot shows the current state of its primary item. A log entry records one change of its primary item.
 """
 
 from __future__ import annotations
@@ -61,10 +60,9 @@ class Discrepancy:
     errors: Sequence[str] = field(default=(), compare=False)
 
     def repair(self, shop: ShopContext) -> None:
-        """Replace the wrong item by the expected item. If `expected` is None, delete the wrong item.
+        """Replace the wrong item by the expected item, or delete it if there should be none. Safe to repeat.
 
-        Safe to repeat. Raises WriteConflict, and writes nothing, if the wrong item or its primary item has
-        changed since it was read.
+        Raises WriteConflict, and writes nothing, if the wrong item or its primary item has changed since it was read.
         """
         if self.kind in ("name", "member count wrong"):
             assert self.actual is not None
@@ -76,10 +74,7 @@ class Discrepancy:
 
 
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
-    """Return a condition check that fails if a primary item has changed since it was read.
-
-    `item`: only its key if it was not found. Then the check fails if it exists now.
-    """
+    """Return a condition check that fails if a primary item has changed, or exists now if `item` is only its key."""
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row.type))
     return check_unchanged(row, item)
@@ -88,8 +83,7 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
     """Return a write that replaces the stored item `actual` by the item `expected`, or deletes it if that is None.
 
-    The write fails with WriteConflict if the stored item has another version than `actual`, or, if `actual` is None, if
-    any item has the key `place`.
+    It fails with WriteConflict if the stored item has another version, or exists although `actual` is None.
     """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
@@ -125,9 +119,8 @@ ImagesByKey = Mapping[ItemKey, Image]
 class ItemCheck:
     """The functions that check the items of one type.
 
-    `sources`: returns, for an item, the keys of the primary items that `find_discrepancies` needs.
     `find_discrepancies`: yields the discrepancies of an item. Its arguments are the shop, the item, and the existing
-    primary items by key.
+    primary items by key, whose keys `sources` returns.
     """
 
     find_discrepancies: Callable[[ShopContext, Image, ImagesByKey], Iterable[Discrepancy]]
@@ -135,9 +128,9 @@ class ItemCheck:
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return the order with this id, or the archived order that has replaced it, from `images`.
+    """Return the order with this id, or its archived order, or (ORDER, the order's key) if `images` has neither.
 
-    If `images` contains neither, the result is (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
+    Raises InvalidKeyValue, Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -148,9 +141,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
     """Yield the missing and wrong copies of one order, and of its payments and refunds.
 
-    `images`: all items of the order's partition, in DynamoDB JSON. The log entries that the order must have are derived
-    from its timeline.
-
+    `images`: all items of the order's partition, in DynamoDB JSON. The timeline says which log entries there must be.
     Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
@@ -192,17 +183,17 @@ def _compare_copies(shop: ShopContext, row: Row[Any], item: Any, expected: Expec
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
     """Return whether a missing log entry is no error, because it may have expired while its order was archived.
 
-    `into`: the row of the log. `copy`: the expected entry. `item`: the order. It does not matter whether the entry's
-    ttl has passed: the local shop's command `advance` deletes an entry before its ttl has passed.
+    Its ttl does not matter: the local shop's command `advance` deletes an entry before its ttl has passed.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
-    """Return whether a stored copy equals the expected copy, apart from `restored_at` and the version.
+    """Return whether a stored copy equals the expected copy, apart from `restored_at` and a version of `min_version`
+    on.
 
-    Any version from `min_version` to the expected one is correct: later changes did not change the copy.
+    Any such version is correct, because later changes did not change the copy.
     """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
@@ -229,9 +220,7 @@ def _expected_snapshots(shop: ShopContext, row: Row[Any], item: Any) -> Expected
 def _check_customer_name(shop: ShopContext, order: Order, image: Image) -> Iterator[Discrepancy]:
     """Yield a discrepancy if an open order does not store its customer's current name.
 
-    The order also stores `customer_version`: the version of the customer item from which the name was copied. A
-    `customer_version` above the current version of the customer item is a discrepancy too, because no such version
-    exists.
+    The order's `customer_version` is the version from which the name was copied. A higher one never existed.
     """
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -267,9 +256,8 @@ def snapshot_sources(image: Image) -> list[ItemKey]:
 def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a stored snapshot belongs to no order, or to an order that must not have it.
 
-    `image`: the snapshot. `sources`: the existing orders, by key. `find_order_discrepancies` checks the content of the
-    snapshot. A sale is a snapshot of one order line, and stays when the order is archived. The archived order has no
-    lines, so only customer, time and currency of the sale are compared with it. Raises Unreadable.
+    `sources`: the existing orders, by key. A sale stays when the order is archived. The archived order has no lines, so
+    only customer, time and currency of the sale are compared with it. Raises Unreadable.
     """
     place = item_key(image)
     row, item = find_order(sources, _order_id_in_key(image))
@@ -296,7 +284,7 @@ def feed_entry_sources(image: Image) -> list[ItemKey]:
 def find_orphaned_feed_entry(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a FeedEntry belongs to no payment or refund. It stays when the order is archived.
 
-    `image`: the entry. `sources`: the existing items of `feed_entry_sources`, by key. Raises Unreadable.
+    `sources`: the existing items of `feed_entry_sources`, by key. Raises Unreadable.
     """
     place = item_key(image)
     order_place, place_of_source = feed_entry_sources(image)
@@ -318,10 +306,8 @@ def activity_sources(image: Image) -> list[ItemKey]:
 def find_activity_discrepancies(shop: ShopContext, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a customer's activity log has an entry for a change that the customer's order never had.
 
-    The content of the entry is checked here only if the order is archived; otherwise, `find_order_discrepancies` checks
-    it. An entry whose ttl has passed is not checked at all.
-
-    `image`: the entry. `sources`: the existing orders, by key. Raises Unreadable.
+    The content is checked here only if the order is archived, and an expired entry not at all. `sources`: the existing
+    orders, by key. Raises Unreadable.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)

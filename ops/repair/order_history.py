@@ -40,10 +40,7 @@ def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change
 
 
 def expected_log_entries(shop: ShopContext, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
-    """Yield the log entries that an order must have and that have not expired, as (row, entry).
-
-    The row is the declaration of the log in model/table.py. `partition`: all items of the order's partition.
-    """
+    """Yield the log entries that an order must have and that have not expired, as (row, entry)."""
     for change in list_changes(order, partition):
         for row, entry in copies.log_entries(change):
             if not row.has_ttl or entry.ttl > shop.now().timestamp():
@@ -51,10 +48,9 @@ def expected_log_entries(shop: ShopContext, order: Order, partition: Sequence[Im
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the ids of an order's changes, as a dict: {id of a change: the order's version after this change}.
+    """Return {id of a change: the order's version after it} for the changes that must have log entries.
 
-    The result has only the changes that must have log entries. For an archived order, it is not known which changes
-    these are. So the result then has all changes, with the versions from 1 to the latest.
+    For an archived order, these are not known, so the result has all its changes.
     """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)

@@ -1,14 +1,9 @@
-"""Repeat the work of the Lambda functions that read the table's stream.
+"""Repeat the work of the stream's readers, from a stored record or, if records were lost, from the items in the table.
 
-These Lambda functions update copies, logs and totals, which are derived from primary items (items that commands write),
-and publish events. If a failed stream record is stored, its work is repeated from the record. If stream records were
-lost, their work is repeated from the items in the table.
+A stored record shows an old state of its item. So copies and log entries are derived from the item in the table, and
+the record is used to publish its event, with its original id, and to subtract a deleted item from its totals.
 
-A stored stream record shows an old state of its item. So copies and log entries are derived from the current item in
-the table. The record is used only to publish the event, and to subtract a deleted item from its totals. The event keeps
-its original id, so a consumer that has already handled the event recognizes it.
-
-All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
+All functions are safe to repeat, also while the readers and the archive Lambda are running.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,8 +64,7 @@ def make_publisher(shop: ShopContext, client: Any, bus_name: str) -> PublishEven
 def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) -> None:
     """Process a stored stream record again: update totals, copies and logs, and publish the record's event.
 
-    `record`: the record in the format of a Lambda event. Safe to repeat. Raises Permanent if this version of the code
-    cannot read the record. A newer version of the code may be able to read it.
+    Safe to repeat. Raises Permanent if this version of the code cannot read the record.
     """
     change = changes.parse_change(record)
     if change is None:
@@ -94,10 +88,7 @@ def rebuild_copies(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Scan the table, write all missing or outdated copies and missing log entries, and update the totals.
-
-    If the totals do not include a primary item yet, its amounts are added. If they still include a deleted item, its
-    amounts are subtracted.
+    """Scan the table, write all missing or outdated copies and log entries, and add what totals do not include yet.
 
     `dry`: only count, write nothing. Returns the counts of the scan.
     """
@@ -121,15 +112,9 @@ def republish_events(
 ) -> SweepResult:
     """Publish again, for each primary item, the event of the change that led to its current state.
 
-    Each event has its original id, so a consumer that has already handled the event ignores the duplicate. Events of
-    earlier states are not published, so no customer gets a "paid" mail after the order was shipped. Events older than
-    MAX_REPLAY_AGE_DAYS are not published.
-
-    If an order lacks a credit note, the event of its last change that needed one is published, too.
-
-    A closed order has an expiry marker: an item with a ttl. When DynamoDB deletes the marker, an expiry event is
-    published, and the order is archived. If a closed order has no marker, its expiry event is published too. Returns
-    the counts of the scan.
+    Each event has its original id, so a consumer that has handled it ignores it. Earlier states are not published, and
+    nothing older than MAX_REPLAY_AGE_DAYS. If an order lacks a credit note, its last change that needed one is
+    published, too. So is the expiry of a closed order without expiry marker. Returns the counts of the scan.
     """
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
@@ -158,18 +143,15 @@ def republish_events(
 REBUILT_KINDS = ("snapshot missing", "snapshot wrong", "log missing", "name")
 """The kinds of discrepancies that `refresh_copies` repairs.
 
-All other kinds, such as "snapshot orphaned", are repaired only by the `drift` command. This command checks a wrong item
-a second time after a pause, because the Lambda functions that read the stream may correct the item meanwhile.
+`drift` repairs the others after a second check, because the readers may correct such an item meanwhile.
 """
 
 
 def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
-    For an order, the customer's current name is copied too, and the log entries are derived from its timeline. `dry`:
-    write nothing.
-
-    Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
+    `dry`: write nothing. Returns whether there was anything to write. Raises WriteConflict if the item has changed
+    since it was read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
@@ -190,10 +172,7 @@ def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
 
 
 def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discrepancy]:
-    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs.
-
-    Those of its payments and refunds are left out: they are repaired with these items.
-    """
+    """Return the discrepancies of an order that `refresh_copies` repairs, without those of its payments and refunds."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images)
     return [fault for fault in found if fault.kind in REBUILT_KINDS and fault.source[1] == order]
@@ -201,29 +180,21 @@ def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discr
 
 # changes to publish again ---------------------------------------------------------------------------------------------
 def _change_to_current_status(order: Order, partition: Sequence[Image]) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status, even if later changes kept this status.
-
-    `partition`: all items of the order's partition.
-    """
+    """Yield the change that brought an order to its current status, even if later changes kept this status."""
     if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
         yield from list_status_changes(order, partition)[-1:]
 
 
 def _credit_change(order: Order, partition: Sequence[Image]) -> Iterator[Change]:
-    """If an invoiced order lacks a credit note, yield its last change to which the fulfilment Lambda reacts.
-
-    `partition`: all items of the order's partition.
-    """
+    """If an invoiced order lacks a credit note, yield its last change to which the fulfilment Lambda reacts."""
     if order.status != "ARCHIVING" and lacks_credit_note(order, partition):
         yield from [one for one in list_changes(order, partition) if one.name in FULFILMENT_EVENTS][-1:]
 
 
 def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:
-    """If a closed order has no expiry marker, yield the change "the marker has expired". Otherwise yield nothing.
+    """If a closed order has no expiry marker, yield the change "the marker has expired", which archives the order.
 
-    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published, and this event
-    starts the archiving of the order. Without a marker, this event would never be published. So the caller publishes
-    the event of the yielded change. An order whose archiving has started, but not ended, counts as closed.
+    An order whose archiving has started, but not ended, counts as closed.
     """
     if order.status not in ENDED_STATES or shop.table.batch_get(
         [EXPIRY_MARKER.key(order_id=order.order_id)], consistent=True
@@ -245,10 +216,9 @@ def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:
 
 
 def _latest_change(image: Image) -> Change | None:
-    """Return the latest change of a primary item (an item that commands write), as its stream record would describe it.
+    """Return the latest change of a primary item as its stream record would describe it; None for all other items.
 
-    Returns None for an item that is not primary, such as a copy, and for an item that a restore from the archive has
-    inserted. Raises Permanent if this code cannot read the item.
+    None also for an item that a restore has inserted. Raises Permanent if this code cannot read the item.
     """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     return changes.parse_change(changes.make_stream_record(image)) if row is None or row.kind == "primary" else None

@@ -1,18 +1,11 @@
 """Find and repair wrong totals, and wrong contributions of single items to totals.
 
-A total is an item with a sum over many items, for example the rating of a product. A contribution is an item of the
-type Contribution. It records how much one order, return or review adds to totals. This order, return or review is its
-source item.
+A total is a sum over many items, for example a product's rating. A contribution records how much one order, return or
+review (its source) adds to totals. Both change in one transaction. So the check reads the total, then all
+contributions, then the total again, and does not judge a total that has changed in between.
 
-The shop changes a total and a contribution in one transaction. So normal use of the shop never changes the difference
-between a total and the sum of its contributions. The check measures this difference: it reads the total, then all
-contributions, then the total again. If the total has changed between its two reads, the check does not judge the total.
-
-A contribution is compared only with its source item. The repair rewrites wrong contributions first, then corrects each
-total once. Final totals, such as those of a month that has ended, are neither checked nor repaired.
-
-A total can also differ because it includes an archived order whose contribution has expired. Nothing in the table says
-how much such an order (`TotalsScan.unknown_orders`) added. So the total is unverifiable: it is reported, not changed.
+The repair rewrites wrong contributions first, then corrects each total once. Final totals are left alone. A total may
+include an archived order whose contribution has expired (`TotalsScan.unknown_orders`): it is reported, not changed.
 """
 
 from __future__ import annotations
@@ -227,11 +220,9 @@ class TotalsScan:
     def find_orphans(self) -> Iterator[Discrepancy]:
         """Yield the contributions of returned goods whose return does not exist.
 
-        A return that is not in the table may be in the archive, which is not read here. But an archived return is never
-        newer than the last update of its order. So a contribution is yielded only if its return was created after the
-        last update of every archived order with returns. The contribution itself may be newer, for example if a rebuild
-        wrote it. An order that is being archived counts as archived, because its returns are deleted before it becomes
-        a stub.
+        A missing return may be in the archive, but is then never newer than the last update of its order. So only a
+        contribution whose return is newer than the last update of every archived order with returns is yielded. An
+        order that is being archived counts as archived, because its returns are deleted first.
         """
         for source, image in self.return_contributions.items():
             created_at = _text_attribute(image, "as_of").partition("#")[0] or "~"
@@ -303,8 +294,7 @@ class TotalsCheck:
     def _is_unknown(self, key: ItemKey) -> bool:
         """Return whether an archived order without contribution may have added to a total.
 
-        An order adds to the totals of the minute and month of its payment. A return adds to the totals of the minute
-        and month in which it was recorded. Both times are between the placing and the last change of the order.
+        It added to the minute and month of its payment and of its returns, between its placing and its last change.
         """
         found = match_key(_total_row(key), key) or {}
         at = str(found.get("season") or found.get("minute", ""))[: len("2026-11-23T09:30")]
@@ -328,10 +318,9 @@ class TotalsCheck:
                 yield Discrepancy(f"total {kind}", key, off.image, wanted, (CONTRIBUTION, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the wrong contributions, then correct each wrong total once.
+        """Rewrite the wrong contributions, then correct each wrong total once, except the unverifiable ones.
 
-        An unverifiable total is not changed, also if a contribution to it is rewritten. Returns how many discrepancies
-        were repaired, and how many are left.
+        Returns how many discrepancies were repaired, and how many are left.
         """
         faults = list(self.find_discrepancies())
         unknown = {key for key in self.differences if self._is_unknown(key)}
@@ -355,8 +344,7 @@ class TotalsCheck:
     def _write_contribution(self, contribution: Discrepancy, added: Amounts) -> bool:
         """Replace a wrong contribution by the correct one, and add `added` to totals, in one transaction.
 
-        Returns whether the transaction was written. It is not written if the contribution or its source item has
-        changed since the check read it, or if each of MAX_ATTEMPTS attempts had a write conflict.
+        Returns False if the contribution or its source has changed since, or after MAX_ATTEMPTS write conflicts.
         """
         shop, (row, item) = self.shop, contribution.source
         for _ in range(MAX_ATTEMPTS):
@@ -407,7 +395,6 @@ def check_totals(
 ) -> TotalsCheck:
     """Check again the totals and contributions in which a first scan found discrepancies. Return what was confirmed.
 
-    All contributions are scanned again. The totals are read before and after this scan, to find those that changed.
     `totals_scan`, `contributions`: the first scan, and the wrong contributions found. `guard`: see `TotalsCheck`.
     """
     found_keys = {mark.key for mark in contributions}
@@ -469,11 +456,7 @@ def _total_row(key: ItemKey) -> Row[Any]:
 
 
 def is_final(shop: ShopContext, key: ItemKey) -> bool:
-    """Return whether a total can no longer change.
-
-    The total of a best seller is final some days after its month has ended. The sales total of a minute is final when
-    its ttl has passed. A rating is never final.
-    """
+    """Return whether a total can no longer change: some days after its month, or after the ttl of its minute."""
     row = _total_row(key)
     found = match_key(row, key) or {}
     if row is BEST_SELLER:

@@ -21,15 +21,10 @@ from ops.scan.sweep_result import ItemAction, SweepResult
 LOCK_SECONDS = 60
 """How long a run holds the lock of its checkpoint after each write of the checkpoint.
 
-After this time, another run can take over. If the first run is still alive, it stops with the error Locked at its next
-write of the checkpoint.
+Then another run can take over, and the first run, if it lives, stops with Locked at its next write.
 """
 MAX_RESUME_AGE = timedelta(days=1)
-"""If a run was stopped longer ago than this, the next run starts from the beginning instead of resuming.
-
-The table may have changed since then, so the results of the old run may be outdated. The `migrate` command does not use
-this limit.
-"""
+"""A run that stopped longer ago is not resumed, because the table may have changed. `migrate` has no such limit."""
 MAX_REMEMBERED_ITEMS = 20
 """The checkpoint stores the keys of at most this number of skipped items. It still counts all skipped items."""
 
@@ -47,16 +42,14 @@ def current_operator() -> str:
 
 
 class Checkpoint:
-    """The stored progress of a table sweep (a scan of all items). Use it as a context manager. Thread-safe.
+    """The stored progress of a table sweep. Use it as a context manager. Thread-safe.
 
-    Only one run at a time holds the lock of the checkpoint. Raises Locked if another run holds the lock. After an
-    exception, the next run can resume at once. After a kill, the next run can resume when LOCK_SECONDS have passed.
+    Raises Locked if another run holds the lock. After an exception, the next run can resume at once; after a kill, when
+    LOCK_SECONDS have passed.
 
-    `tool`, `name`: together the key of the checkpoint.
-    `task`: a short text about the run's work. A run resumes the last run only if both have the same task.
-    `by`: the user who runs the tool.
-    `segments`: the number of segments of the table to scan in parallel.
-    `max_age`: if the last run stopped longer ago than this, start from the beginning; None to resume a run of any age.
+    `tool`, `name`: the key of the checkpoint. `task`: a short text. Only a run with the same task is resumed.
+    `by`: the user who runs the tool. `segments`: the number of segments to scan in parallel.
+    `max_age`: how long ago a run may have stopped to be resumed; None for any age.
     `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
     """
 
@@ -131,11 +124,7 @@ class Checkpoint:
         self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
     def with_heartbeat(self, act: ItemAction) -> ItemAction:
-        """Wrap the action `act`: the returned action first extends the lock if the lock ends soon, then runs `act`.
-
-        A sweep otherwise extends the lock only after each page of items. A page can take longer than LOCK_SECONDS, so
-        the lock could end before the end of the page.
-        """
+        """Wrap an action: first extend the lock if it ends soon, because a page can take longer than LOCK_SECONDS."""
 
         def act_with_heartbeat(image: Image) -> bool | None:
             self.extend_lock()
@@ -144,10 +133,7 @@ class Checkpoint:
         return act_with_heartbeat
 
     def extend_lock(self, seconds: float = 0) -> None:
-        """Extend the lock, so that it lasts for at least `seconds` plus half of LOCK_SECONDS from now.
-
-        Writes nothing if the lock already lasts that long. Raises Locked if another run has taken over the checkpoint.
-        """
+        """Extend the lock, if needed, to at least `seconds` plus half of LOCK_SECONDS. Raises Locked if it is lost."""
         with self._lock:
             enough = to_instant(self._table.clock() + timedelta(seconds=seconds + LOCK_SECONDS / 2))
             if self.sweep.held_until < enough:
@@ -170,9 +156,8 @@ class Checkpoint:
                 self._save()
 
     def _save(self, *, held_seconds: float = 0, **changed: Any) -> None:
-        """Write the next version of the checkpoint. Raises Locked if another run has written the checkpoint meanwhile.
-
-        `held_seconds`: how long the lock is held from now on; 0 releases the lock.
+        """Write the next version of the checkpoint, and hold the lock for `held_seconds` (0 releases it). Raises
+        Locked.
         """
         with self._lock:
             now = self._table.clock()

@@ -78,10 +78,7 @@ def sweep(
 
 
 def filter_by_type(*types: str) -> dict[str, Any]:
-    """Return Scan arguments that select the items of these types.
-
-    DynamoDB still reads and bills all items, but returns only the selected items.
-    """
+    """Return Scan arguments that select the items of these types. DynamoDB still reads and bills all items."""
     values = {f":type{number}": {"S": name} for number, name in enumerate(types)}
     return {
         "FilterExpression": f"#type IN ({', '.join(values)})",
@@ -172,11 +169,10 @@ class _SweepRun:
 
 
 def rewrite_item(table: Table, before: Image, after: Image) -> None:
-    """Update an item from the state `before` to the state `after`, both in DynamoDB JSON.
+    """Update an item from the state `before` to the state `after`, both in DynamoDB JSON, if it is unchanged.
 
-    The update is conditional: the stored version and the attributes to change must still be as in `before`. Raises
-    WriteConflict if one of them has changed. Raises WriteImpossible if DynamoDB rejects the update and a retry cannot
-    help. Raises TableBusy. Safe to repeat, also if a response was lost.
+    Raises WriteConflict if its version or an attribute to change is another, WriteImpossible if a retry cannot help,
+    and TableBusy. Safe to repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
     backoff = table.new_backoff()
@@ -223,18 +219,13 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""To read a sample, `sample_segments` divides the table into at least this number of scan segments.
-
-The sweep reads at most the sample size divided by this number (rounded up) from one segment. So the sample comes from
-different places of the table.
-"""
+"""A sample comes from at least this number of scan segments, so from different places of the table."""
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[SweepSegment], int]]:
-    """Yield random positions in the table from which to read a sample of about `number` items.
+    """Yield random positions from which to read a sample of about `number` items: (segments, items to read there).
 
-    Each position is a tuple (segments, maximum number of items to read there). One of the segments is open. All other
-    segments are marked as done, so the scan reads only the open segment.
+    One of the segments is open. All others are marked as done.
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):

@@ -7,14 +7,11 @@ from functions.dynamodb.codec import Image
 from functions.model.entities import SweepSegment
 
 ItemAction = Callable[[Image], bool | None]
-"""The action that a table sweep runs on each item.
+"""The action that a table sweep runs on each item (in DynamoDB JSON).
 
-The action gets the item in DynamoDB JSON. It returns True if it has changed the item (or would change it in a dry run),
-False if the item is already correct, and None if the action does not apply to the item.
-
-The action raises WriteConflict if the item has changed since it was read. The sweep then reads the item
-again and repeats the action. The action raises Unreadable, InvalidKeyValue or Permanent if the item cannot be read or
-written. The sweep then skips the item and lists it in the result.
+It returns True if it has changed the item (in a dry run: would change it), False if the item is correct, and None if
+the action does not apply. After WriteConflict, the sweep reads the item and repeats the action. After Unreadable,
+InvalidKeyValue or Permanent, it skips and lists the item.
 """
 
 

@@ -9,19 +9,14 @@ from functions.runtime.rate_limiter import RateLimiter
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
-    """Return a context manager that limits the capacity units per second that a table's boto3 client consumes.
-
-    `units_per_second`: the limit; None for no limit.
-    """
+    """Return a context manager that limits the capacity units per second of a table's client; None for no limit."""
     return nullcontext() if units_per_second is None else CapacityThrottle(table, units_per_second)
 
 
 class CapacityThrottle:
-    """Delays the requests of a table's client, so that it consumes at most a given number of capacity units per second.
+    """Delays the requests of a table's client to a number of capacity units per second. Thread-safe.
 
-    DynamoDB reports the consumed capacity in each response. Before each request, the client waits until the consumption
-    of all previous requests is within the limit. A rejected write is not counted, because DynamoDB does not report its
-    capacity. Several threads may send requests at the same time.
+    Each request waits for the units of all previous ones, which DynamoDB reports. A rejected write is not counted.
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:
