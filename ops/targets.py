@@ -170,6 +170,20 @@ def _make_shop(table: Table, **settings: Any) -> ShopContext:
     return ShopContext(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
 
+def describe_stack(describe_stacks: Callable[..., Any], name: str) -> Mapping[str, Any] | None:
+    """Return the description of a stack, or None if it does not exist. `describe_stacks`: of a CloudFormation client.
+
+    Raises ClientError for any other answer.
+    """
+    try:
+        (stack,) = describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return dict(stack)
+
+
 def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
     cloudformation = boto3.client("cloudformation", region_name=region)
     try:

@@ -15,7 +15,7 @@ from typing import Any
 from functions.handlers.canary import PRODUCT_ID
 from ops import targets
 from ops.api_client import ApiClient, UnexpectedResponse
-from ops.commands.smoke import StageTarget
+from ops.commands.smoke import StageTarget, post_once, sign_in
 from ops.targets import ShopTarget
 
 STOCK = 1_000
@@ -34,28 +34,16 @@ def set_up_canary(shop: ShopTarget, api_url: str) -> None:
     with suppress(cognito.exceptions.UsernameExistsException):
         cognito.admin_create_user(**names, UserAttributes=attributes, MessageAction="SUPPRESS")
     cognito.admin_set_user_password(**names, Password=user["password"], Permanent=True)
-    answer = cognito.initiate_auth(
-        ClientId=shop.outputs["UserPoolClientId"],
-        AuthFlow="USER_PASSWORD_AUTH",
-        AuthParameters={"USERNAME": user["username"], "PASSWORD": user["password"]},
-    )
-    canary = ApiClient(api_url, lambda: str(answer["AuthenticationResult"]["AccessToken"]))
-    _post(canary, "/customers", {"name": "Canary"})
+    token = sign_in(cognito, shop.outputs["UserPoolClientId"], user["username"], user["password"])
+    post_once(ApiClient(api_url, lambda: token), "/customers", {"name": "Canary"})
     staff = StageTarget(shop, api_url)
     try:
         api = staff.api_client("staff")
-        _post(api, "/products", PRODUCT)
-        _post(api, f"/products/{PRODUCT_ID}/receipts", {"quantity": STOCK}, key="canary-stock")
+        post_once(api, "/products", PRODUCT)
+        post_once(api, f"/products/{PRODUCT_ID}/receipts", {"quantity": STOCK}, key="canary-stock")
     finally:
         for left in staff.clean_up():
             print(left)
-
-
-def _post(api: ApiClient, path: str, body: Any, *, key: str | None = None) -> None:
-    """Send a POST request. Ignores the status 409 (exists already). Raises UnexpectedResponse for other errors."""
-    answer = api.call("POST", path, body, key=key)
-    if answer.status >= 300 and answer.status != 409:
-        raise UnexpectedResponse(f"POST {path} answered {answer.status}: {answer.body}")
 
 
 def command(commands: targets.Subparsers) -> None:

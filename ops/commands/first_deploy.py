@@ -45,10 +45,6 @@ def run(args: argparse.Namespace) -> None:
 
 def is_first_deploy(stack: str, region: str | None) -> bool:
     """Return whether the stack does not exist, or was never created completely."""
-    try:
-        (found,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=stack)["Stacks"]
-    except ClientError as error:
-        if "does not exist" in str(error):
-            return True
-        raise
-    return found["StackStatus"] in NEVER_CREATED
+    client = boto3.client("cloudformation", region_name=region)
+    found = targets.describe_stack(client.describe_stacks, stack)
+    return found is None or found["StackStatus"] in NEVER_CREATED

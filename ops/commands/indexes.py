@@ -82,12 +82,7 @@ def indexes_from_table(client: Any, name: str) -> TableIndexes:
 
 def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
     """Return the indexes of a deployed stack's table. Returns None if the stack or its table does not exist yet."""
-    try:
-        (stack,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=name)["Stacks"]
-    except ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
+    stack = targets.describe_stack(boto3.client("cloudformation", region_name=region).describe_stacks, name) or {}
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     if "TableName" not in outputs:  # the stack's first deploy failed, so there is no table yet
         return None

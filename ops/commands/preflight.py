@@ -117,6 +117,15 @@ class Preflight:
                 return None
             raise
 
+    def ask_pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
+        """Yield all pages of the answer to `ask`."""
+        token: dict[str, str] = {}
+        while True:
+            yield (page := self.ask(service, operation, **parameters, **token))
+            if "NextToken" not in page:
+                return
+            token = {"NextToken": page["NextToken"]}
+
     def properties(self, *resource_types: str) -> list[dict[str, Any]]:
         """Return the properties of all resources of these types in the template."""
         found = self.template["Resources"].values()
@@ -125,13 +134,7 @@ class Preflight:
     @cached_property
     def deployed(self) -> Mapping[str, Any] | None:
         """The description of the stack, or None if it does not exist."""
-        try:
-            (stack,) = self.ask("cloudformation", "describe_stacks", StackName=self.stack)["Stacks"]
-        except ClientError as error:
-            if "does not exist" in str(error):
-                return None
-            raise
-        return dict(stack)
+        return targets.describe_stack(partial(self.ask, "cloudformation", "describe_stacks"), self.stack)
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -171,11 +174,8 @@ def check_other_stages(stage: Preflight) -> Iterator[Finding]:
     By default, the execution role of a bootstrap is an administrator of its account:
     https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
     """
-    pages: list[dict[str, Any]] = [{"NextToken": ""}]
-    while "NextToken" in pages[-1]:
-        token = {"NextToken": pages[-1]["NextToken"]} if pages[-1]["NextToken"] else {}
-        pages.append(stage.ask("cloudformation", "list_stacks", StackStatusFilter=STANDING_STACKS, **token))
-    names = [one["StackName"] for page in pages for one in page.get("StackSummaries", ())]
+    pages = stage.ask_pages("cloudformation", "list_stacks", StackStatusFilter=STANDING_STACKS)
+    names = [one["StackName"] for page in pages for one in page["StackSummaries"]]
     others = sorted(
         name for name in names if name.startswith("orderstream-") and not f"{name}-".startswith(f"{stage.stack}-")
     )
@@ -221,13 +221,10 @@ def check_names(stage: Preflight) -> Iterator[Finding]:
 
 def _own_names(stage: Preflight) -> set[str]:
     """Return the physical names of the resources that the stack has."""
-    names: set[str] = set()
-    page: dict[str, Any] = {"NextToken": ""} if stage.deployed else {}
-    while "NextToken" in page:
-        token = {"NextToken": page["NextToken"]} if page["NextToken"] else {}
-        page = stage.ask("cloudformation", "list_stack_resources", StackName=stage.stack, **token)
-        names |= {one.get("PhysicalResourceId", "") for one in page["StackResourceSummaries"]}
-    return names
+    if not stage.deployed:
+        return set()
+    pages = stage.ask_pages("cloudformation", "list_stack_resources", StackName=stage.stack)
+    return {one.get("PhysicalResourceId", "") for page in pages for one in page["StackResourceSummaries"]}
 
 
 def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:

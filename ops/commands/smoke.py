@@ -80,12 +80,9 @@ class StageTarget(ScenarioTarget):
 
         def token() -> str:
             if kept.get("until", 0) < time.monotonic():
-                answer = self._cognito.initiate_auth(
-                    ClientId=self._shop.outputs["UserPoolClientId"],
-                    AuthFlow="USER_PASSWORD_AUTH",
-                    AuthParameters={"USERNAME": address, "PASSWORD": self._password},
-                )
-                kept.update(token=answer["AuthenticationResult"]["AccessToken"], until=time.monotonic() + TOKEN_SECONDS)
+                client_id = self._shop.outputs["UserPoolClientId"]
+                kept["token"] = sign_in(self._cognito, client_id, address, self._password)
+                kept["until"] = time.monotonic() + TOKEN_SECONDS
             return str(kept["token"])
 
         return token
@@ -123,8 +120,8 @@ class StageTarget(ScenarioTarget):
                 if len(one["quantities"]) > 1:
                     first = min(one["quantities"])
                     sent["quantities"] = {first: one["quantities"][first]}
-                _post(api, f"{path}/dispatched", sent)
-            _post(api, f"{path}/delivered")
+                post_once(api, f"{path}/dispatched", sent)
+            post_once(api, f"{path}/delivered")
 
     # cleaning up ------------------------------------------------------------------------------------------------------
     def clean_up(self) -> Iterator[str]:
@@ -153,9 +150,19 @@ class StageTarget(ScenarioTarget):
         return [user for page in pages for user in page["Users"] if user["UserCreateDate"] < begun]
 
 
-def _post(api: ApiClient, path: str, body: Any = None) -> None:
-    """Send a report of the warehouse. Ignores the status 409: the step was reported before, or by a warehouse."""
-    answer = api.call("POST", path, body)
+def sign_in(cognito: Any, client_id: str, address: str, password: str) -> str:
+    """Return an access token of a user."""
+    answer = cognito.initiate_auth(
+        ClientId=client_id,
+        AuthFlow="USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": address, "PASSWORD": password},
+    )
+    return str(answer["AuthenticationResult"]["AccessToken"])
+
+
+def post_once(api: ApiClient, path: str, body: Any = None, *, key: str | None = None) -> None:
+    """Send a POST request. Ignores the status 409: it was done before. Raises UnexpectedResponse for other errors."""
+    answer = api.call("POST", path, body, key=key)
     if answer.status >= 300 and answer.status != 409:
         raise UnexpectedResponse(f"POST {path} answered {answer.status}: {answer.body}")
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
 from urllib3.exceptions import HTTPError
 
 from local.laptop.load_test import check_orders
@@ -220,12 +219,7 @@ def destroy(target: DeployedTarget) -> Outcome:
 
 
 def _exists(client: Any, stack: str) -> bool:
-    try:
-        return bool(client.describe_stacks(StackName=stack)["Stacks"])
-    except ClientError as error:
-        if "does not exist" in str(error):
-            return False
-        raise
+    return targets.describe_stack(client.describe_stacks, stack) is not None
 
 
 def _physical_ids(client: Any, stack: str, resource_type: str) -> list[str]:

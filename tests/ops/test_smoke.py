@@ -185,7 +185,7 @@ def test_a_warehouse_that_was_faster_is_no_error(shop: ShopTarget, status: int, 
     shipment = {"shipment_id": "o1-1", "tracking_number": None, "quantities": {"mug": 3, "pot": 3}}
     posted: list[Any] = []
 
-    def call(method: str, path: str, body: Any) -> ApiResponse:
+    def call(method: str, path: str, body: Any, *, key: None) -> ApiResponse:
         posted.append((path.rpartition("/")[2], body and body.get("quantities")))
         return ApiResponse(status, None, {})
 
