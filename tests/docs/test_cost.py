@@ -19,6 +19,7 @@ from local.world.harness import ANN, READERS, ShopHarness
 from ops.cost import usage
 from ops.cost.__main__ import main
 from ops.cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
+from ops.item_size import item_bytes
 from proof.bench.measured_shop import CapacityMeter
 from proof.support.client_faults import record_calls
 from proof.support.reader_filters import is_delivered
@@ -183,26 +184,13 @@ def bytes_of(items: list[dict[str, Any]], name: str) -> tuple[int, int]:
     """Return the bytes of the items of a type, in the table and in indexes (developer guide, "DynamoDB item sizes")."""
     table = indexes = 0
     for item in (item for item in items if item["type"]["S"] == name):
-        table += attributes_size(item)
+        table += item_bytes(item)
         for index, projected in INDEX_PROJECTIONS.items():
             if f"{index}PK" in item:
                 keys = {"PK", "SK", f"{index}PK", f"{index}SK"}
                 held = item if projected is None else {it: item[it] for it in item if it in {*projected, *keys}}
-                indexes += attributes_size(held) + 100
+                indexes += item_bytes(held) + 100
     return table, indexes
-
-
-def attributes_size(item: dict[str, Any]) -> int:
-    return sum(len(name) + size(value) for name, value in item.items())
-
-
-def size(value: dict[str, Any]) -> int:
-    ((kind, held),) = value.items()
-    if kind == "M":
-        return 3 + sum(1 + len(name) + size(one) for name, one in held.items())
-    if kind == "L":
-        return 3 + sum(1 + size(one) for one in held)
-    return 1 if kind in ("BOOL", "NULL") else len(str(held).encode())
 
 
 # Calculated by hand for a million orders in prod, from the usage of an order and the prices of us-east-1 of 2026-08-31:

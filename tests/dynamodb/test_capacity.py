@@ -116,7 +116,7 @@ def test_a_throttled_request_is_counted_by_its_reason_and_its_table_or_index(
     assert {ThrottlingReason(*why).target for why in found} == {"table", "GSI2"}
 
 
-def test_each_attempt_of_the_client_is_counted_by_its_own_reason_and_no_lost_connection(patient_wire: WireTap) -> None:
+def test_each_attempt_of_the_client_is_counted_by_its_own_reason(patient_wire: WireTap) -> None:
     hot, small = (error_reply("ThrottlingException", throttlingReasons=[why]) for why in (HOT_KEY, SMALL_INDEX))
     for replies, hot_keys in (((hot, hot, small), 2), ((hot, lose_connection, small), 1)):
         found = throttled(patient_wire, "PutItem", *replies, TableName="orders", Item={"PK": {"S": "a"}})

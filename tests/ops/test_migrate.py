@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -27,6 +28,7 @@ from ops.commands.migrate import PlannedMigration, load_migrations, plan_migrati
 from ops.item_codec import decode_item, encode_item
 from ops.migration import Item, Migration, rederive_copies, rekey_items
 from ops.scan import sweep as sweeping
+from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
 from proof.support.actors import ensure_category
@@ -148,13 +150,19 @@ def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: ShopContext, eng
     assert migrate.load_state(shop, EXAMPLE) == {}
 
 
-def test_a_stopped_run_resumes_and_changes_each_item_once(
-    shop: ShopContext, engine: Engine, capsys: pytest.CaptureFixture[str]
+def test_a_killed_process_resumes_and_changes_each_item_once(
+    shop: ShopContext, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old_products(shop.table)
-    with pytest.raises(KeyboardInterrupt):
-        run(shop, after_page=(die,))
+    with monkeypatch.context() as killed:
+        killed.setattr(Checkpoint, "__exit__", lambda *_: None)  # a killed process releases no lock
+        with pytest.raises(KeyboardInterrupt):
+            run(shop, after_page=(die,))
     assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == [FIRST]
+    with pytest.raises(Locked):
+        run(shop)
+    at = shop.table.clock() + timedelta(seconds=LOCK_SECONDS)
+    shop.table.clock = lambda: at
     result = run(shop, progress=SweepProgress(shop.table, "0001 up"))
     assert "Resumes the run that stopped at " in capsys.readouterr().out
     assert (result.changed, result.right) == (17, 2)

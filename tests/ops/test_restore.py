@@ -617,20 +617,6 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves
     assert kept in order_partition(harness, order_id)
 
 
-def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A killed restore has not moved the dispute to the payment. The event `opened` comes after the event `lost`."""
-    order_id, _ = archived_order(harness)
-    dispute_first_payment(harness, order_id, "lost")
-    monkeypatch.setattr(tool, "apply_kept_events", lambda *_: None)
-    bring_back(harness, order_id)
-    assert dispute_first_payment(harness, order_id, "opened")["status"] == "REFUNDED"
-    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
-    assert payment.disputes == {"dp_1": Dispute(status="LOST", amount=2500, reason="fraud")}
-    assert kinds(harness, order_id)["KeptEvent"] == 0
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("by_date", [True, False])
 def test_a_restore_that_was_killed_moves_kept_disputes_when_it_is_run_again(

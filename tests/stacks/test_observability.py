@@ -70,48 +70,6 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
 
-LAG = "Maximum > {} for 1 x 5 minutes, notBreaching, of QueueName"
-STREAM_LAG = "Maximum > {} for 1 x 5 minutes, notBreaching, of FunctionName"
-WAITING = "Minimum > 0 for 1 x 5 minutes, ignore, of"
-OFTEN = "Sum > {} for 1 x 5 minutes, notBreaching, of"
-LIMITS = {
-    "fulfilment-stalled": WAITING, "failure-store-not-empty": WAITING, "parked-not-empty": WAITING,
-    "unmatched-payment": WAITING, "overdue-orders": WAITING, "archive-mismatch": WAITING,
-    "overdue-lag": "Minimum > 900000 for 1 x 5 minutes, ignore, of",
-    "slow-copies_reader": "p99 > 10000 for 1 x 15 minutes, notBreaching, of function",
-    "slow-fulfilment": "p99 > 10000 for 1 x 15 minutes, notBreaching, of function",
-    "slow-order_notification": "p99 > 60000 for 1 x 15 minutes, notBreaching, of function",
-    "lag-5-minutes": LAG.format(300), "stream-lag-5-minutes": STREAM_LAG.format(300_000),
-    "lag-1-hour": LAG.format(3600), "stream-lag-1-hour": STREAM_LAG.format(3_600_000),
-    "lag-6-hours": LAG.format(21600), "stream-lag-6-hours": STREAM_LAG.format(21_600_000),
-    "dead-letters-not-empty": LAG.format(0),
-    "mails-deferred": "Maximum > 3600000 for 1 x 30 minutes, notBreaching, of",
-    "over-refunded": OFTEN.format(0), "api-busy": OFTEN.format(20), "throttling": OFTEN.format(20),
-    "api-5xx": "Sum > 2 for 1 x 5 minutes, notBreaching, of ApiId",
-    "api-crashes": "Sum > 2 for 1 x 1 minutes, notBreaching, of FunctionName",
-    "stream-reader-silent": "SampleCount < 1 for 1 x 15 minutes, breaching, of EventSourceMappingUUID",
-    "schedule-silent": "Sum < 1 for 1 x 15 minutes, breaching, of FunctionName",
-    "erasure-silent": "Sum < 1 for 1 x 120 minutes, breaching, of FunctionName",
-    "mails-bounce": "Maximum > 0.025 for 1 x 60 minutes, ignore, of",
-    "mails-reported-as-spam": "Maximum > 0.0005 for 1 x 60 minutes, ignore, of",
-}  # fmt: skip
-"""When each alarm is raised. The runbooks promise these values, so they are written here again."""
-
-
-def test_every_alarm_has_the_limit_that_its_runbook_was_written_for(dev: SynthesizedTemplate) -> None:
-    limits: dict[str, set[str]] = {}
-    for alarm in ALARMS:
-        for properties in made(dev, alarm).values():
-            it = properties | (errors_of(properties, alarm) if alarm.rate else {})
-            sign = {"GreaterThanThreshold": ">", "LessThanThreshold": "<"}[it["ComparisonOperator"]]
-            when = f"{it['EvaluationPeriods']} x {it['Period'] // 60} minutes, {it['TreatMissingData']}"
-            of = " ".join(one["Name"] for one in it.get("Dimensions", ()))
-            limit = f"{it.get('Statistic') or it['ExtendedStatistic']} {sign} {it['Threshold']} for {when}, of {of}"
-            limits.setdefault(alarm.name, set()).add(limit.rstrip())
-            assert "DatapointsToAlarm" not in it
-    assert {name: limits[name] for name in LIMITS} == {name: {limit} for name, limit in LIMITS.items()}
-
-
 def test_an_error_rate_is_the_share_of_all_requests_except_expected_errors(dev: SynthesizedTemplate) -> None:
     read = {}
     for it in dev.properties("AWS::CloudWatch::Alarm").values():

@@ -305,18 +305,6 @@ def test_a_function_gets_the_variables_that_its_environment_reads(dev: Synthesiz
     )
 
 
-def test_each_function_has_its_time_limit_and_memory(dev: SynthesizedTemplate) -> None:
-    functions = {it["Handler"].split(".")[2]: it for it in dev.properties("AWS::Lambda::Function").values()}
-    expected = {
-        "api": (15, 1024), "payment_starter": (25, 512), "copies_reader": (120, 512),
-        "event_publisher": (60, 512), "fulfilment_worker": (60, 512),
-        "order_notification_worker": (90, 512), "product_alert_worker": (120, 512), "refund_worker": (180, 512),
-        "customer_name_worker": (120, 512), "archive_worker": (120, 512), "import_worker": (30, 512),
-        "order_deadlines": (60, 1769), "customer_erasure": (300, 512), "backlog_metrics": (60, 512),
-    }  # fmt: skip
-    assert {name: (functions[name]["Timeout"], functions[name]["MemorySize"]) for name in expected} == expected
-
-
 def test_the_prices_periods_and_limits_of_the_shop_reach_the_functions_that_apply_them(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
@@ -560,17 +548,6 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert {name.split("::")[1] for name in more - one} == {
         "Backup", "Budgets", "CodeDeploy", "IAM", "Lambda", "S3", "SNS",
     }, "test_settings.py checks backups, archive copies, the budget, gradual releases, and alarms by mail"  # fmt: skip
-    copies, fulfilment = prod.mapping("copies_reader"), prod.mapping("fulfilment_worker")
-    assert (copies["BatchSize"], copies["MaximumBatchingWindowInSeconds"], copies["ParallelizationFactor"]) == (
-        200,
-        2,
-        1,
-    )
-    assert (fulfilment["BatchSize"], fulfilment["ScalingConfig"]) == (20, {"MaximumConcurrency": 3})
-    assert prod.mapping("archive_worker")["ScalingConfig"] == {"MaximumConcurrency": 400}
-    functions = prod.properties("AWS::Lambda::Function")
-    larger = [module for module in MODULES if functions[prod.function(module)]["MemorySize"] == 1769]
-    assert larger == ["copies_reader", "fulfilment_worker", "order_deadlines"], "1769 MB are a whole processor"
 
 
 # all resources --------------------------------------------------------------------------------------------------------
