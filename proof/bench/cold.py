@@ -4,8 +4,7 @@ Each start runs Lambda's runtime interface client with the trimmed and compiled 
 ends with the first answer of DynamoDB. For `event_publisher`, it ends with the first answer of the event bus.
 
 - The API imports a module of routes only when a request needs it, so a cold start's time depends on the route. The
-  bench measures one route of each slow module (`python -m proof.bench.route_imports`). Row `api` shows the slowest
-  route.
+  bench measures one route of each module with a slow import. Row `api` shows the slowest route.
 - "Processor" is the processor time until the first answer.
 - "At ... MB" simulates the share of a processor that Lambda gives a function with this memory: 58 % at 1,024 MB (the
   API), 29 % at 512 MB (the readers), and a whole processor at 1,769 MB. The bench stops the process (SIGSTOP) when it
@@ -87,8 +86,7 @@ SLOW_ROUTES = (
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/returns",
 )
-"""One route from each slow module of routes. `python -m proof.bench.route_imports` finds the modules with a slow
-import."""
+"""One route from each module of routes with a slow import."""
 COGNITO_ROUTE = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
 """The handler module of each function, by the function's name."""
