@@ -1,21 +1,31 @@
 // What an order waits for, for staff: each cause with the buttons that help, or that nothing is wrong.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { actionButtons } from "./actions.js";
+import { plural } from "./format.js";
 import { retryRefund, settleRefund } from "./payments.js";
 import { explain } from "./problems.js";
 import { settings } from "./settings.js";
-import { button, chip, el, timeOf } from "./ui.js";
+import { button, chip, el, timeOf, toast } from "./ui.js";
 
 const link = (href, text) => el("a", { href }, text);
-const failures = () => settings.laptop && link("#/flow", "Failures");
+
+/** Returns a button that publishes the events of the order again. On a laptop, also a link to the stored failures. */
+function repeat({ order, me, done }) {
+  const republish = async () => {
+    const { events } = await post(`/api/orders/${encodeURIComponent(order.order_id)}/republish`, null, { as: me });
+    toast(`${plural(events, "event")} published again. What was done already is not done twice.`);
+    await done();
+  };
+  return [button("Publish its events again", republish, { kind: "small" }), settings.laptop && link("#/flow", "Failures")];
+}
 
 /** What helps, by the action of a cause, beside the commands for the order. `one`: the refund that the cause is about. */
 const HELP = {
   assign_payment: () => link("#/records?list=unmatched", "Unmatched payments"),
   issue_credit_note: () => link("#/records?list=undocumented", "Missing credit notes"),
-  redrive: failures,
-  resend_mail: failures,
+  redrive: repeat,
+  resend_mail: repeat,
   settle_refund: (about, one) => one && [
     button("Retry", () => retryRefund(about, one), { kind: "small", "aria-label": "Retry this refund" }),
     button("Settle", () => settleRefund(about, one), { kind: "small", "aria-label": "Settle this refund" })],

@@ -151,6 +151,7 @@ class OrdersStack(Stack):
         environment: dict[str, Any] = {
             "table_name": self.table.name,
             "archive_bucket": self.archive_bucket.name,
+            "bus_name": self.bus.name,
             "client_id": identity.client.user_pool_client_id if identity else "",
             **({} if identity else {"issuer": self.stage.issuer, "groups_claim": self.stage.groups_claim}),
             "pepper_secret": self.secrets.pepper_arn,
@@ -178,6 +179,7 @@ class OrdersStack(Stack):
         api.grant("dynamodb:DeleteItem", on=self.table.arn)
         api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.grant("s3:GetObject", on=self.archive_bucket.orders_arn, because="One object for each order.")
+        api.grant("events:PutEvents", on=self.bus.arn)
         api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
         api.grant(
             "ses:GetSuppressedDestination",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from functions.adapters.event_bus import make_publisher
 from functions.dynamodb.errors import WriteImpossible
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import update
@@ -19,7 +20,6 @@ from functions.handlers import event_publisher
 from functions.model.table import PRODUCT, ROWS_BY_TYPE
 from functions.runtime import clients
 from local.world.harness import ShopHarness
-from ops.repair.rebuild import make_publisher
 from ops.scan.sweep import rewrite_item
 from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES
@@ -105,5 +105,5 @@ def test_a_rejected_event_is_retried_or_parked_by_the_publisher_and_sent_again_b
 
     codes.append(code)
     (detail,) = bus.calls[0]
-    make_publisher(harness.shop, bus, "shop")([detail])
+    make_publisher(harness.shop.table.new_backoff, bus, "shop")([detail])
     assert bus.taken == [detail]

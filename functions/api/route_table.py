@@ -43,6 +43,7 @@ ROUTES = (
     ("GET", "/customers/{customer_id}/settings", "customers"),
     ("PUT", "/customers/{customer_id}/settings/notifications", "customers"),
     ("GET", "/orders/{order_id}/diagnosis", "diagnosis"),
+    ("POST", "/orders/{order_id}/republish", "diagnosis"),
     ("POST", "/discounts", "discounts"),
     ("GET", "/discounts", "discounts"),
     ("GET", "/discounts/{code}", "discounts"),

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from functions.adapters.event_bus import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.stream_batch import StreamBatch, item_key_of
@@ -22,7 +23,6 @@ from functions.runtime.environment import EventPublisherEnvironment, load_enviro
 from functions.runtime.log import log
 from functions.runtime.time_limit import TimeLimit
 
-MAX_ENTRIES_PER_CALL = 10
 MAX_JOINED_EVENTS = 20
 """How many events can be joined. If an item has at most 1 KB, ten joined events stay below the 256 KB of a call."""
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
@@ -75,12 +75,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     flush()
     log.info("events_published", extra={"records": len(event["Records"]), "events": published})
     return batch.response()
-
-
-def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the PutEvents entry of an event. `detail`: the event from events.build_event_detail."""
-    text = json.dumps(detail, separators=(",", ":"))
-    return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
 def _join(bus_name: str, prepared: list[_Prepared]) -> tuple[list[Record], dict[str, Any]]:

@@ -57,12 +57,14 @@ class ApiEnvironment(OriginEnvironment):
     `payment_window_minutes`: how many minutes an order waits for its payment.
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
+    `bus_name`: the event bus on which staff publish the events of an order again.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
     it adds this variable to the Lambda at the end.
     """
 
     table_name: str
     archive_bucket: str
+    bus_name: str
     client_id: str
     pepper_secret: str
     webhook_secret: str

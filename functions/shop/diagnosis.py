@@ -46,8 +46,8 @@ UNANSWERED = timedelta(days=1)
 ACTIONS: Mapping[str, str] = {
     "wait": "Wait: the shop goes on by itself.",
     "ask_customer": "Ask the customer to pay again, or record a payment that came another way.",
-    "redrive": "Redrive the failure, or replay the order if no failure is stored.",
-    "resend_mail": "Redrive the message of the mail, or replay the order if no failure is stored.",
+    "redrive": "Publish the events of the order again. If a failure is stored, operators redrive it.",
+    "resend_mail": "Publish the events of the order again, so that the mail is sent.",
     "end_suppression": "If the address works again, remove it from the suppression list.",
     "settle_refund": "Retry the refund, or settle it.",
     "assign_payment": "Assign the payment to its order, refund it, or close it.",

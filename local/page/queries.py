@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from functions.adapters.event_bus import make_publisher
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
 from local.laptop.aws_process import Mail
@@ -18,7 +19,6 @@ from ops.commands.failures import parse_time
 from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
 from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
 from ops.failures.redrive import match_failures, redrive_entries
-from ops.repair.rebuild import make_publisher
 
 JsonObject = dict[str, Any]
 
@@ -117,7 +117,7 @@ class PageQueries:
         `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter. Returns {"redriven": whether
         the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
         """
-        publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
+        publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.rejected, **found.retryable}
         if key not in {*found.done, *left}:
@@ -138,7 +138,7 @@ class PageQueries:
             begins = to_instant(parse_time(since, self._place.shop.now())) if since else ""
         except UsageError as error:
             raise InvalidField("since", str(error)) from None
-        publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
+        publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(
             self._failures,
             self._place.shop,

@@ -14,7 +14,7 @@ from typing import Any
 
 import boto3
 
-from functions.handlers.event_publisher import to_put_events_entry
+from functions.adapters.event_bus import to_put_events_entry
 from functions.model.reactions import REACTIONS
 from local.laptop import users
 from local.laptop.shop_client import RunningShop, state_option

@@ -18,12 +18,12 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from functions.adapters.event_bus import make_publisher
 from functions.dynamodb.keys import to_instant
 from ops import targets
 from ops.cli_errors import RecordNotFound, UsageError
 from ops.failures.failure_store import MAX_DEAD_LETTERS, FailureEntry, FailureRepository
 from ops.failures.redrive import match_failures, redrive_entries
-from ops.repair.rebuild import make_publisher
 from ops.scan.progress import ProgressBar
 from ops.targets import ShopTarget
 from ops.terminal_text import colored
@@ -124,7 +124,7 @@ def redrive_failures(args: argparse.Namespace) -> None:
     resolved = targets.resolve_target(args)
     shop, failures = resolved.shop, _open_failures(args, resolved)
     chosen = build_selector(args, shop.now())
-    publish = make_publisher(shop, resolved.client("events"), resolved.bus_name)
+    publish = make_publisher(shop.table.new_backoff, resolved.client("events"), resolved.bus_name)
     bar = ProgressBar("redrive")
 
     def report_progress(done: int, of: int) -> None:

@@ -22,13 +22,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from functions.adapters.event_bus import PublishEvents, make_publisher
 from functions.dynamodb.keys import to_instant
 from functions.model.events import EVENT_SOURCE
 from functions.model.retention import BUS_ARCHIVE_DAYS
 from ops import targets
 from ops.cli_errors import UsageError
 from ops.commands.failures import parse_time
-from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
+from ops.repair.rebuild import rebuild_copies, republish_events
 from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
@@ -281,7 +282,7 @@ def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:
         publish = (
             make_rule_publisher(target, rule)
             if rule
-            else make_publisher(shop, target.client("events"), target.bus_name)
+            else make_publisher(shop.table.new_backoff, target.client("events"), target.bus_name)
         )
         name = f"reactions to {rule.name if rule else 'all'}"
         play = partial(republish_events, shop, _publish_nothing if dry else publish, **settings)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.adapters.event_bus import PublishEvents
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.stream_batch import item_key_of
@@ -25,7 +26,6 @@ from ops.failures.failure_store import (
     sort_newest_first,
 )
 from ops.repair import rebuild
-from ops.repair.rebuild import PublishEvents
 
 
 class TooOld(Permanent):

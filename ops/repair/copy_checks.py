@@ -31,9 +31,10 @@ from functions.model.table import (
     SALE,
 )
 from functions.model.timelines import merge_timeline
+from functions.shop.republishing import read_timeline
 from functions.shop.shop import ShopContext
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
-from ops.repair.order_history import change_ids, expected_log_entries, read_timeline
+from ops.repair.order_history import change_ids, expected_log_entries
 from ops.scan.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]

@@ -1,4 +1,4 @@
-"""The changes of an order, derived from its timeline. They decide which entries the customer's activity log needs."""
+"""The entries that the customer's activity log needs for the changes of an order."""
 
 from __future__ import annotations
 
@@ -8,35 +8,10 @@ from typing import Any
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Row
 from functions.model import changes, copies
-from functions.model.changes import Change, past_change
 from functions.model.entities import ArchivedOrder, Order
-from functions.model.table import EARLIER_TIMELINE, ORDER
-from functions.model.timelines import OrderEvent, merge_timeline
+from functions.model.table import ORDER
+from functions.shop.republishing import list_changes
 from functions.shop.shop import ShopContext
-
-TIMELINE_ROWS = {row.type: row for row in (ORDER, EARLIER_TIMELINE)}
-"""The rows of the items that contain the timeline of an order, by item type."""
-
-
-def read_timeline(partition: Sequence[Image]) -> list[OrderEvent]:
-    """Return the timeline of an order, oldest first. `partition`: all items of the order's partition."""
-    beside = [image for image in partition if image["type"]["S"] in TIMELINE_ROWS]
-    return merge_timeline(TIMELINE_ROWS[image["type"]["S"]].decode(image) for image in beside)
-
-
-def list_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return the changes in the timeline of an order, the oldest first. `partition`: all items of its partition."""
-    return [past_change(order, event) for event in read_timeline(partition)]
-
-
-def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return the changes of an order that changed its status, oldest first. The first change places the order."""
-    before, found = "", []
-    for change in list_changes(order, partition):
-        if change.item.status != before:
-            found.append(change)
-        before = change.item.status
-    return found
 
 
 def expected_log_entries(shop: ShopContext, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from functions.adapters.event_bus import make_publisher
 from functions.model.table import EXPIRY_MARKER, ORDER
 from local.laptop.load_test import check_orders
 from ops.commands.canary_setup import set_up_canary
@@ -17,7 +18,6 @@ from ops.commands.drift import DriftCheck, format_report
 from ops.commands.smoke import StageTarget, run_smoke
 from ops.failures.failure_store import DeadLetterQueueInfo, FailureRepository
 from ops.failures.redrive import redrive_entries
-from ops.repair.rebuild import make_publisher
 from ops.scenarios import ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from proof.account.outcome import OK, NotPossible, Outcome, StepFailed
@@ -79,7 +79,7 @@ def poison_and_redrive(target: ShopOfTarget) -> Outcome:
         _wait(target, "the delivery of an order behind the unreadable one", lambda: is_delivered(people, order))
         delete_poison_order(target.shop, poison)
         stuck = make_dead_letter(target, people, failures)
-        publish = make_publisher(target.shop.shop, target.shop.client("events"), target.shop.bus_name)
+        publish = make_publisher(target.shop.shop.table.new_backoff, target.shop.client("events"), target.shop.bus_name)
         result = redrive_entries(failures, target.shop.shop, publish, lambda entry: not entry.redriven)
         if unexpected := result.rejected.keys() - set(parked(failures, poison)) or result.retryable:
             raise StepFailed(f"the redrive left {', '.join(map(str, unexpected))}")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from functions.adapters import object_store
+from functions.adapters.event_bus import PublishEvents, make_publisher
 from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
@@ -23,7 +24,7 @@ from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import redrive_entries
 from ops.item_keys import ItemKey, item_key
 from ops.migration import Migration, rederive_copies, rekey_items
-from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
+from ops.repair.rebuild import rebuild_copies, republish_events
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint
 from proof.simulation.faults import DAY, HOUR, MINUTE
 from proof.simulation.scheduler import ProcessDied, SimulatedProcess, run_sequentially
@@ -423,7 +424,7 @@ class Operator:
 
     def _publish(self, shop: ShopContext) -> PublishEvents:
         bus = self._world.template.environment(self._world.table.name)["BUS_NAME"]
-        publish = make_publisher(shop, clients.client("events"), bus)
+        publish = make_publisher(shop.table.new_backoff, clients.client("events"), bus)
 
         def noted(details: Sequence[Mapping[str, Any]]) -> None:
             self.published_ids |= {detail["id"] for detail in details}

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 VARIABLES = {
     "ARCHIVE_BUCKET": "archive",
+    "BUS_NAME": "shop",
     "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",

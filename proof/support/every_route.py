@@ -164,6 +164,7 @@ STAFF_ROUTES = {
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
     "GET /orders/{order_id}/diagnosis",
+    "POST /orders/{order_id}/republish",
     "GET /payments/unmatched",
     "GET /payments/{payment_id}/order",
     "POST /orders/{order_id}/offline-payments",

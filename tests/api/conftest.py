@@ -49,6 +49,7 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
             patch.setenv(name, value)
         location: Any = {"LocationConstraint": REGION}
         boto3.client("s3", region_name=REGION).create_bucket(Bucket="archive", CreateBucketConfiguration=location)
+        boto3.client("events", region_name=REGION).create_event_bus(Name=VARIABLES["BUS_NAME"])
         secretsmanager = boto3.client("secretsmanager", region_name=REGION)
         secretsmanager.create_secret(Name="pepper", SecretString="pepper of the tests")
         secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))

@@ -23,8 +23,9 @@ def test_staff_read_what_an_order_waits_for(api: ApiHarness) -> None:
     }
 
 
-def test_only_staff_may_read_it(api: ApiHarness) -> None:
-    path = f"/orders/{api.place_order().body['order_id']}/diagnosis"
-    for caller in (ANN, WAREHOUSE):
-        assert api.call("GET", path, caller).problem_type == "not-allowed"
-    assert api.call("GET", "/orders/unknown/diagnosis", STAFF).problem_type == "not-found"
+def test_only_staff_may_read_it_and_republish_events(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    for method, route in (("GET", "diagnosis"), ("POST", "republish")):
+        for caller in (ANN, WAREHOUSE):
+            assert api.call(method, f"/orders/{order_id}/{route}", caller).problem_type == "not-allowed"
+        assert api.call(method, f"/orders/unknown/{route}", STAFF).problem_type == "not-found"

@@ -159,6 +159,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
         "STAFF_TOKEN": STAFF_TOKEN,
         "SCHEDULE_DEAD_LETTERS": runs,
         "ARCHIVE_BUCKET": "archive",
+        "BUS_NAME": "shop",
         "WEBHOOK_SECRET": "webhook",
         "WHSEC": WEBHOOK_SECRETS["current"],
     }

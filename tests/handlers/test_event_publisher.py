@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from functions.adapters.event_bus import MAX_ENTRIES_PER_CALL
 from functions.dynamodb.stream_batch import item_key_of
 from functions.handlers import event_publisher
 from functions.model import changes, events
@@ -180,7 +181,7 @@ def test_if_a_joined_event_is_rejected_each_of_its_records_is_sent_again_or_park
 
 def test_joined_events_of_full_size_fit_into_one_call() -> None:
     largest = 1_200  # bytes of an image with a customer id of 128 characters, as JSON
-    assert event_publisher.MAX_ENTRIES_PER_CALL * event_publisher.MAX_JOINED_EVENTS * largest < 256 * 1024
+    assert MAX_ENTRIES_PER_CALL * event_publisher.MAX_JOINED_EVENTS * largest < 256 * 1024
 
 
 # rejected entries -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 
+from functions.adapters.event_bus import make_publisher
 from functions.dynamodb.errors import Permanent
 from functions.handlers import customer_erasure, event_publisher, fulfilment_worker
 from functions.model import changes
@@ -26,7 +27,6 @@ from ops.failures import redrive as redrives
 from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import RedriveResult
 from ops.repair import rebuild
-from ops.repair.rebuild import make_publisher
 from ops.targets import ShopTarget
 from proof.support.client_faults import crash_at, fail_calls, record_calls
 from proof.support.examples import many
@@ -60,7 +60,11 @@ def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settin
         return entry.key in keys if keys else not entry.redriven
 
     return redrives.redrive_entries(
-        store, harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"), chosen, **settings
+        store,
+        harness.shop,
+        make_publisher(harness.shop.table.new_backoff, clients.client("events"), "shop"),
+        chosen,
+        **settings,
     )
 
 
@@ -241,7 +245,7 @@ def test_a_temporary_failure_delays_later_records_of_its_item_and_no_others(
     harness.place_order("two", pot=1)
     records = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     keys = give_up(*([one] for one in records))
-    publish, down = make_publisher(harness.shop, clients.client("events"), "shop"), [True]
+    publish, down = make_publisher(harness.shop.table.new_backoff, clients.client("events"), "shop"), [True]
 
     def stumbling(details: Any) -> None:
         if down and details[0]["data"]["order_id"] == first:

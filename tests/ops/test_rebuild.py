@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from functions.adapters.event_bus import make_publisher
 from functions.handlers import copies_reader
 from functions.model import changes, events
 from functions.model.entities import Order
@@ -16,7 +17,7 @@ from functions.shop import cancellation, erasure, refunds, returns
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair import rebuild
-from ops.repair.rebuild import make_publisher, rebuild_copies, redrive_record, republish_events
+from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from proof.support.client_faults import crash_at
 from tests.support.saved import reused
 
@@ -145,7 +146,7 @@ def test_a_credit_note_whose_event_was_lost_is_issued_after_a_republish(harness:
     harness.process_all()
     refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
     harness.new_records()  # these records are lost
-    republish_events(harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"))
+    republish_events(harness.shop, make_publisher(harness.shop.table.new_backoff, clients.client("events"), "shop"))
     harness.process_all()
     documents = harness.shop.table.query_all(INVOICES_OF_ORDER, order_id=order_id)
     totals = [one.total for one in documents if one.kind == "CREDIT_NOTE"]
@@ -164,7 +165,7 @@ def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHa
     harness.new_records()  # the record of the expiry marker's deletion is lost
     harness.clock_offset = timedelta(days=367)
     assert order_of(harness, order_id).status == "CANCELLED"
-    republish_events(harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"))
+    republish_events(harness.shop, make_publisher(harness.shop.table.new_backoff, clients.client("events"), "shop"))
     harness.process_all()
     assert harness.shop.table.get(ORDER_BY_ID, order_id=order_id).object_key in harness.objects("archive")  # type: ignore[union-attr]
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from functions.adapters import event_bus
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, ResponseModel
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import NotAllowed
-from functions.shop import diagnosis
+from functions.runtime import clients
+from functions.runtime.environment import ApiEnvironment, load_environment
+from functions.shop import diagnosis, republishing
 
 router = Router()
 
@@ -47,3 +50,21 @@ def diagnosis_of_order(caller: SignedIn, order_id: Id) -> DiagnosisAnswer:
     Failed records and suppressed addresses are not in the table, so the answer does not have them.
     """
     return DiagnosisAnswer.of(diagnosis.diagnose_order(shop(), caller, order_id))
+
+
+class Republished(ResponseModel):
+    """The number of events that were published again."""
+
+    events: int
+
+
+@router.post("/orders/<order_id>/republish", openapi_extensions=problem_responses(NotAllowed))
+def republish_order(caller: SignedIn, order_id: Id) -> Republished:
+    """Publish the events of an order again, so that what failed is done, such as a missing mail. For staff.
+
+    Safe to repeat: consumers ignore an event that they have handled. Only events of recent days are published.
+    """
+    publish = event_bus.make_publisher(
+        shop().table.new_backoff, clients.client("events"), load_environment(ApiEnvironment).bus_name
+    )
+    return Republished(events=republishing.republish_order(shop(), caller, order_id, publish))
