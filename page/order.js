@@ -102,8 +102,9 @@ function standing(order, { me, look }) {
   const { status, archived, total, currency, lines, address } = order;
   const actions = actionButtons({ order, me, done: look });
   const paid = order.paid > 0 && money(order.paid, currency);
+  const trail = groupOf(me) === "staff" && el("a", { href: `#/records?list=audit&about=ORDER:${encodeURIComponent(order.order_id)}` }, "Who changed it");
   return [
-    el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip(textOf("order.archived"), "over")), el("div", { class: "row actions" }, actions)),
+    el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip(textOf("order.archived"), "over")), el("div", { class: "row actions" }, actions, trail)),
     facts(
       [textOf("order.total"), el("strong", null, money(total, currency))], [textOf("order.paid"), paid], [textOf("order.due"), order.due > 0 && money(order.due, currency)],
       [textOf("shipping"), order.shipping_method?.name],

@@ -2,7 +2,7 @@
 
 import { get, once, pause, post } from "./api.js";
 import { asUtc, field, form, rangeFields } from "./forms.js";
-import { money, number, plural, shortId, stateName } from "./format.js";
+import { capital, money, number, plural, shortId, stateName } from "./format.js";
 import { customerLink, paged } from "./lists.js";
 import { missingCreditNotes, unmatchedPayments } from "./payments.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
@@ -35,6 +35,8 @@ const RECORDS = {
   },
   unmatched: { title: "Unmatched payments", lead: "Money that matches no order, oldest first.", ...unmatchedPayments },
   undocumented: { title: "Missing credit notes", lead: "Orders with money that left without a credit note, oldest first.", ...missingCreditNotes },
+  audit: { title: "Audit trail", lead: "Who of the staff and the operators changed what, and why.", open: openAudit },
+  exports: { title: "Exports", lead: "Files of a list, as CSV and as NDJSON, for a spreadsheet or the bookkeeper.", open: openExport },
   imports: { title: "Import products", lead: "Create or change products, and add stock, from a CSV or NDJSON file.", open: openImport },
 };
 
@@ -70,6 +72,65 @@ function rangeForm(asked) {
   }, { kind: "" });
 }
 
+// Audit trail ----------------------------------------------------------------------------------------------------------
+const SUBJECTS = { ORDER: "Order", PRODUCT: "Product", CUSTOMER: "Customer", COMPANY: "Company", DISCOUNT: "Discount code", staff: "Staff member", ops: "Operator" };
+
+/** Shows the commands on an item or of a person, which `about` in the address names, such as ORDER:o1 or staff:ann. */
+function openAudit({ card, me, query, signal }) {
+  const about = query.get("about") ?? "";
+  const [kind, ...rest] = about.split(":");
+  const what = field("Of", "kind", {}, { options: Object.entries(SUBJECTS).map(([one, text]) => [one, text, one === kind]) });
+  const id = field("Id or name", "id", { required: true, value: rest.join(":"), autocomplete: "off", spellcheck: "false" });
+  const list = el("div", { class: "stack" });
+  card.append(form({ class: "inline", "aria-label": "Audit trail of" }, [what, id], "Show", () => {
+    location.hash = addressOf({ list: "audit", about: `${what.control.value}:${id.control.value.trim()}` });
+  }, { kind: "" }), list);
+  if (!about) return;
+  const asked = filled({ [["staff", "ops"].includes(kind) ? "person" : "item"]: about });
+  fill(list, "the audit trail", () => paged({
+    path: `audit?${asked}`, me, signal, caption: "Commands, newest first", heads: ["Time", "Who", "What", "On", "Why", "Before and after"],
+    line: (one) => row(timeOf(one.at), one.by, one.command, one.item, one.reason ?? "–", changesOf(one)), none: empty("No commands", "No command of staff or operators is kept about it."),
+  }));
+}
+
+/** Returns the attributes that a command changed, such as "price: 1250 → 1300". */
+function changesOf({ before, after }) {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  if (!names.length) return "–";
+  return el("details", null, el("summary", null, plural(names.length, "attribute")), names.map((name) => el("p", { class: "hint" }, `${name}: ${before?.[name] ?? "–"} → ${after?.[name] ?? "–"}`)));
+}
+
+// Exports --------------------------------------------------------------------------------------------------------------
+/** Shows a form to request an export, and the progress of the export in the address. */
+function openExport({ card, me, query, signal }) {
+  const what = field("List", "list", {}, { options: ["orders", "invoices", "payments", "refunds"].map((one) => [one, capital(one)]) });
+  const [from, to] = ["From", "Before"].map((label, at) => field(label, ["from", "to"][at], { type: "date", required: true }));
+  const asker = form({ class: "inline", "aria-label": "Export a list" }, [what, from, to], "Export", async () => {
+    const body = { list: what.control.value, from: from.control.value, to: to.control.value };
+    const made = await once("export", body, (key) => post("/api/exports", body, { as: me, key }));
+    location.hash = addressOf({ list: "exports", export: made.export_id });
+  });
+  const progress = el("div", { class: "stack", "aria-live": "polite" });
+  card.append(asker, progress);
+  if (query.get("export")) fill(progress, "the export", () => showExport(progress, `/api/exports/${encodeURIComponent(query.get("export"))}`, { me, signal }));
+}
+
+async function showExport(place, path, { me, signal }) {
+  const { export_id: id, list, from, to, status, rows, parts, expires_at: end } = await get(path, { as: me, signal });
+  const file = (name, address) => el("a", { href: address, download: "" }, name);
+  const files = parts.map(({ csv, ndjson }, at) => el("li", null, `Part ${at + 1}: `, file("CSV", csv), ", ", file("NDJSON", ndjson)));
+  if (["REQUESTED", "RUNNING"].includes(status)) again(place, () => showExport(place, path, { me, signal }), signal);
+  return [
+    el("h2", null, `Export ${shortId(id)}`), facts(["List", capital(list)], ["From", timeOf(from)], ["Before", timeOf(to)], ["State", stateChip(status)], ["Rows", number(rows)], ["Kept until", timeOf(end)]),
+    files.length > 0 && el("ul", { class: "plain-list" }, files),
+    status === "DONE" && el("p", { class: "hint" }, rows ? "The links work for 15 minutes. Reload the page for new ones." : "No row is in this time range."),
+    status === "FAILED" && el("p", { class: "notice bad" }, "The range has too many rows. Export a shorter one."),
+  ];
+}
+
+/** Shows the progress again after a moment. */
+const again = (place, load, signal) => pause(POLL_MS, signal).then(async () => place.replaceChildren(...[await load()].flat().filter(Boolean))).catch(() => {});
+
 // Imports --------------------------------------------------------------------------------------------------------------
 const TYPES = { csv: "text/csv", ndjson: "application/x-ndjson" };
 
@@ -94,7 +155,7 @@ async function showImport(place, path, { me, signal }) {
   const head = [el("h2", null, `Import ${shortId(found.import_id)}`), facts(
     ["State", stateChip(state)], ["Started", timeOf(at)], ["Lines", number(lines)], ["Written", number(written)], ["Unchanged", number(unchanged)], ["Rejected", number(rejected)], ["Waiting", number(waiting)])];
   if (state !== "DONE") {
-    pause(POLL_MS, signal).then(async () => place.replaceChildren(...[await showImport(place, path, { me, signal })].flat()), () => {});
+    again(place, () => showImport(place, path, { me, signal }), signal);
     return [...head, el("progress", { max: lines, value: lines - waiting, "aria-label": "Lines done" })];
   }
   if (!rejected) return [...head, el("p", null, `${plural(written + unchanged, "line")} done. No line was rejected.`)];

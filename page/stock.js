@@ -18,7 +18,7 @@ export function openStock({ product, me, done }) {
     fill(place, "the stock", async () => {
       const [now, stock] = await Promise.all([get(path), get(`${path}/stock`)]);
       return [
-        staffNote(me),
+        staffNote(me), el("a", { href: `#/records?list=audit&about=PRODUCT:${encodeURIComponent(now.product_id)}` }, "Who changed it"),
         facts(["Product id", el("code", { class: "id" }, now.product_id)], ["Category", now.category], ["Available", number(stock.available)], ["Stock parts", number(now.parts)]),
         receive({ path, me, finish }), writeOff({ path, me, finish }), change({ path, me, now, finish }),
       ];
