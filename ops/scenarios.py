@@ -181,29 +181,25 @@ def run_full_order(people: ScenarioClients) -> None:
     order = _run_step("placed", lambda: people.place_order(product_id, quantity=2))
     id = order["order_id"]
     path = f"/orders/{id}"
-    _run_step(
-        "listed in Alice's orders",
-        lambda: people.wait_until("the summary of the order", lambda: _is_listed(people, id)),
-    )
+    _await_step(people, "listed in Alice's orders", "the summary of the order", lambda: _is_listed(people, id))
     people.pay_order(order)
-    _run_step("paid", lambda: people.wait_until("the payment", lambda: not _has_status(people, path, "PENDING")))
+    _await_step(people, "paid", "the payment", lambda: not _has_status(people, path, "PENDING"))
     invoice = _run_step("invoiced", lambda: _wait_for_invoice(people, path))
     print(f"    invoice {invoice['invoice_id']}: {invoice['total'] / 100:.2f} {invoice['currency']}")
     _run_step("shipped and delivered", lambda: people.wait_for_delivery(path))
     wanted = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
-    _run_step("four mails sent", lambda: people.wait_until("the last mail", lambda: people.mailed_events(id) == wanted))
+    _await_step(people, "four mails sent", "the last mail", lambda: people.mailed_events(id) == wanted)
     clock = people.target.clock
     if clock is None:
         print("    not checked: the archive, because time cannot be advanced here")
         return
     expired = _run_step("clock advanced by 400 days", lambda: clock.advance(timedelta(days=400)))
     print(f"    {expired} items have expired")
-    _run_step(
+    _await_step(
+        people,
         "archived",
-        lambda: people.wait_until(
-            "the archive object",
-            lambda: people.alice.get(path).get("archived") and clock.is_archived(order),
-        ),
+        "the archive object",
+        lambda: people.alice.get(path).get("archived") and clock.is_archived(order),
     )
 
 
@@ -241,10 +237,7 @@ def run_split_shipment_and_return(people: ScenarioClients) -> None:
     back = {"lines": [{"product_id": pot, "quantity": 1, "restock": True}]}
     returned = _run_step("one pot returned", lambda: people.staff.post(f"{path}/returns", back, key=uuid.uuid4().hex))
     print(f"    refunded: {returned['amount'] / 100:.2f} EUR")
-    _run_step(
-        "refund completed",
-        lambda: people.wait_until("the refund", lambda: _refunded_amount(people, path) == returned["amount"]),
-    )
+    _await_step(people, "refund completed", "the refund", lambda: _refunded_amount(people, path) == returned["amount"])
     if people.available_stock(pot) != 3:
         raise EffectMissing("the returned pot is not back in stock")
 
@@ -254,15 +247,10 @@ def run_cancellation(people: ScenarioClients) -> None:
     product_id = people.create_stocked_product(3)
     order = _run_step("placed, stock is 0", lambda: people.place_order(product_id, quantity=3))
     _run_step("cancelled", lambda: people.alice.post(f"/orders/{order['order_id']}/cancel"))
-    _run_step(
-        "stock is 3 again",
-        lambda: people.wait_until("the released stock", lambda: people.available_stock(product_id) == 3),
-    )
+    _await_step(people, "stock is 3 again", "the released stock", lambda: people.available_stock(product_id) == 3)
     wanted = ["OrderCancelled", "OrderPlaced"]
-    _run_step(
-        "two mails sent",
-        lambda: people.wait_until("the last mail", lambda: people.mailed_events(order["order_id"]) == wanted),
-    )
+    id = order["order_id"]
+    _await_step(people, "two mails sent", "the last mail", lambda: people.mailed_events(id) == wanted)
 
 
 def run_order_expiry(people: ScenarioClients) -> None:
@@ -276,10 +264,7 @@ def run_order_expiry(people: ScenarioClients) -> None:
         people.alice.post(f"{path}/cancel")
         return
     _run_step("clock advanced by 1 hour", lambda: clock.advance(timedelta(hours=1)))
-    _run_step(
-        "lapsed, stock released",
-        lambda: people.wait_until("the status LAPSED", lambda: _has_status(people, path, "LAPSED")),
-    )
+    _await_step(people, "lapsed, stock released", "the status LAPSED", lambda: _has_status(people, path, "LAPSED"))
     people.wait_until("the released stock", lambda: people.available_stock(product_id) == 3)
 
 
@@ -310,6 +295,10 @@ def _run_step(what: str, do: Callable[[], T]) -> T:
     result = do()
     print(f"  {what:<60}{(time.monotonic() - began) * 1000:8.0f} ms", flush=True)
     return result
+
+
+def _await_step(people: ScenarioClients, what: str, effect: str, check: Callable[[], object]) -> None:
+    _run_step(what, lambda: people.wait_until(effect, check))
 
 
 def _wait_for_invoice(people: ScenarioClients, path: str) -> Any:

@@ -107,30 +107,24 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
         target, "AWS/DynamoDB", "ConsumedWriteCapacityUnits", writes, "Sum", now, ACTIVE_READER_WINDOW, 60
     )
     is_busy = max([sum(units > 0 for units in written), *minutes]) >= BUSY_MINUTES
+
+    def silent(what: str, *function: str) -> CheckResult:
+        why, advice = (WHILE_TABLE_IS_WRITTEN, CHECK_MAPPING_ADVICE) if is_busy else ("and there were few writes", "")
+        option = " --function-name" if function else ""
+        command = _aws_command(target, f"lambda list-event-source-mappings{option}", *function)
+        return CheckResult("stream", f"{what}, {why}", advice, [command])
+
     for name, seconds in latest.items():
-        if seconds is not None:
-            behind = f"{name} is {seconds:,.0f} s behind the stream"
-            if seconds <= MAX_LAG_SECONDS:
-                yield CheckResult("stream", behind)
-                continue
+        behind = f"{name} is {seconds or 0:,.0f} s behind the stream"
+        if seconds is None:
+            yield silent(f"{name} was not invoked in {ACTIVE_READER_WINDOW.seconds // 60} minutes", name)
+        elif seconds <= MAX_LAG_SECONDS:
+            yield CheckResult("stream", behind)
+        else:
             commands = [_log_command(target, name), *_failures_commands(target)]
             yield CheckResult("stream", behind, f"Read its log. {FAILURES_ADVICE}", commands)
-        else:
-            said = f"{name} was not invoked in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
-            yield CheckResult(
-                "stream",
-                f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
-                CHECK_MAPPING_ADVICE if is_busy else "",
-                [_aws_command(target, "lambda list-event-source-mappings --function-name", name)],
-            )
     if not latest:
-        said = f"no reader was invoked in {KNOWN_READER_WINDOW.days} days"
-        yield CheckResult(
-            "stream",
-            f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
-            CHECK_MAPPING_ADVICE if is_busy else "",
-            [_aws_command(target, "lambda list-event-source-mappings")],
-        )
+        yield silent(f"no reader was invoked in {KNOWN_READER_WINDOW.days} days")
 
 
 def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:

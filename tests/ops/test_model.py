@@ -93,21 +93,6 @@ def test_the_data_model_has_the_form_that_workbench_imports(exported: dict[str, 
     assert len(list(schema.iter_errors(exported))) == 3
 
 
-def test_every_row_is_a_facet_with_its_keys_and_all_its_attributes(exported: dict[str, Any]) -> None:
-    (table,) = exported["DataModel"]
-    facets = {facet["FacetName"]: facet for facet in table["TableFacets"]}
-    assert list(facets) == [row.type for row in ROWS]
-    types = {one["AttributeName"]: one["AttributeType"] for one in table["NonKeyAttributes"]}
-    assert len(types) == len(table["NonKeyAttributes"]), "each attribute occurs once"
-    for row in ROWS:
-        partition, sort = row.templates("main")
-        facet = facets[row.type]
-        assert facet["KeyAttributeAlias"] == {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text}
-        keys = [name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]]
-        assert facet["NonKeyAttributes"] == [*keys, "type", "schema", *row.fields]
-        assert set(facet["NonKeyAttributes"]) <= types.keys()
-
-
 def test_every_index_is_there_with_its_keys_and_its_projection(exported: dict[str, Any]) -> None:
     (table,) = exported["DataModel"]
 

@@ -258,19 +258,6 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alo
         assert ends == [{"Ref": mails}, ":identity/orders@shop.example", ":identity/shop.example"]
 
 
-def test_only_the_senders_of_mails_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:
-    senders = ("order_notification_worker", "product_alert_worker")
-    waits = {module: [dev.mapping(module)["EventSourceArn"]] for module in senders}
-    reactions = [
-        module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
-    ]  # these modules send messages about failed runs
-    may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
-    assert {module: resources for module, resources in may.items() if resources} == waits
-    assert {action for action in allowed(dev, "product_alert_worker") if action.startswith("dynamodb:")} == {
-        "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
-    }  # fmt: skip
-
-
 def test_lambda_lets_those_functions_call_themselves_that_may_send_to_the_queue_they_read(
     dev: SynthesizedTemplate,
 ) -> None:
