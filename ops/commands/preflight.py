@@ -85,6 +85,11 @@ class Finding:
     action: str = ""
 
 
+def _judge(what: str, found: str, needed: str, verdict: str, action: str, *, enough: bool) -> Finding:
+    """Return a finding that is OK if it is `enough`, and that otherwise has this verdict and this action."""
+    return Finding(what, found, needed) if enough else Finding(what, found, needed, verdict, action)
+
+
 @dataclass(frozen=True)
 class Preflight:
     """A stage that is about to be deployed into an account.
@@ -160,12 +165,8 @@ def check_bootstrap(stage: Preflight) -> Iterator[Finding]:
     name = stage.template["Parameters"]["BootstrapVersion"]["Default"]
     answer = stage.ask_or_none("ssm", "get_parameter", "ParameterNotFound", Name=name)
     found = int(answer["Parameter"]["Value"]) if answer else 0
-    yield Finding(
-        "CDK bootstrap",
-        f"version {found}" if found else "not bootstrapped",
-        f"version {needed}",
-        *((OK,) if found >= needed else (CHANGE, f"bootstrap the account and region: {GUIDE}")),
-    )
+    said, action = f"version {found}" if found else "not bootstrapped", f"bootstrap the account and region: {GUIDE}"
+    yield _judge("CDK bootstrap", said, f"version {needed}", CHANGE, action, enough=found >= needed)
 
 
 def check_other_stages(stage: Preflight) -> Iterator[Finding]:
@@ -207,16 +208,8 @@ def check_names(stage: Preflight) -> Iterator[Finding]:
     """Check that no other stack uses a fixed name of the template. Other accounts' sign-in domains are not checked."""
     own = _own_names(stage)
     taken = [f"{what} {name}" for what, name in _existing_names(stage) if name not in own]
-    yield Finding(
-        "names",
-        f"taken: {', '.join(taken)}" if taken else "free",
-        "free",
-        *(
-            (CHANGE, f"import or delete what an earlier stack left behind, or choose another name: {ORPHANS}")
-            if taken
-            else ()
-        ),
-    )
+    action = f"import or delete what an earlier stack left behind, or choose another name: {ORPHANS}"
+    yield _judge("names", f"taken: {', '.join(taken)}" if taken else "free", "free", CHANGE, action, enough=not taken)
 
 
 def _own_names(stage: Preflight) -> set[str]:
@@ -265,9 +258,9 @@ def check_identity_provider(stage: Preflight) -> Iterator[Finding]:
         found = _discover(issuer)
         wanted = {"issuer": issuer, "jwks_uri": None, "userinfo_endpoint": None}
         lacking = [name for name, value in wanted.items() if name not in found or (value and found[name] != value)]
-        why = f"its description has no right {', '.join(lacking)}" if lacking else issuer
-        advice = (CHANGE, "see docs/how-to/sign-in-elsewhere.md") if lacking else ()
-        yield Finding("identity provider", why, "an OpenID provider", *advice)
+        why, action = f"its description has no right {', '.join(lacking)}", "see docs/how-to/sign-in-elsewhere.md"
+        said = why if lacking else issuer
+        yield _judge("identity provider", said, "an OpenID provider", CHANGE, action, enough=not lacking)
 
 
 def _discover(issuer: str) -> Mapping[str, Any]:
@@ -285,8 +278,8 @@ def check_alarms(stage: Preflight) -> Iterator[Finding]:
     wanted = {one["Endpoint"] for one in stage.properties("AWS::SNS::Subscription") if one["Protocol"] == "email"}
     needed = "a confirmed address" if stage.is_protected else ""
     if not wanted:
-        advice = (CHANGE, "set alarm_address (docs/settings.md)") if stage.is_protected else ()
-        yield Finding("alarms", "no address: alarms send no mails", needed, *advice)
+        said, action = "no address: alarms send no mails", "set alarm_address (docs/settings.md)"
+        yield _judge("alarms", said, needed, CHANGE, action, enough=not stage.is_protected)
         return
     topic = stage.outputs.get("AlarmsTopic")
     if topic is None:
@@ -321,20 +314,14 @@ def check_ses_account(stage: Preflight) -> Iterator[Finding]:
     """Check that SES sends to every address, and that its rate and its daily quota are enough for the orders."""
     account = stage.ask("sesv2", "get_account")
     in_sandbox = not account["ProductionAccessEnabled"]
-    yield Finding(
-        "SES sandbox",
-        "in the sandbox: mails only to verified addresses" if in_sandbox else "production access",
-        "production access",
-        *((ASK_AWS, f"request production access: {GUIDE}") if in_sandbox else ()),
-    )
+    said = "in the sandbox: mails only to verified addresses" if in_sandbox else "production access"
+    action = f"request production access: {GUIDE}"
+    yield _judge("SES sandbox", said, "production access", ASK_AWS, action, enough=not in_sandbox)
     status = account.get("EnforcementStatus", "HEALTHY")
     works = account["SendingEnabled"] and status != "SHUTDOWN"
-    yield Finding(
-        "SES sending",
-        f"{'enabled' if account['SendingEnabled'] else 'disabled'}, {status}",
-        "enabled",
-        *(() if works else (ASK_AWS, "read SES's reputation page, and answer the case of AWS")),
-    )
+    said = f"{'enabled' if account['SendingEnabled'] else 'disabled'}, {status}"
+    action = "read SES's reputation page, and answer the case of AWS"
+    yield _judge("SES sending", said, "enabled", ASK_AWS, action, enough=works)
     quota = account["SendQuota"]
     yield _compare_quota(stage, "ses-rate", quota["MaxSendRate"])
     yield _compare_quota(stage, "ses-day", quota["Max24HourSend"])
@@ -360,19 +347,11 @@ def check_sender(stage: Preflight) -> Iterator[Finding]:
 
 def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:
     verified = identity.get("VerifiedForSendingStatus", False)
-    yield Finding(
-        "sender",
-        f"{name}: {'verified' if verified else 'not verified'}",
-        "verified",
-        *(() if verified else (CHANGE, f"set the DNS records that SES shows for it: {GUIDE}")),
-    )
+    said, action = "verified" if verified else "not verified", f"set the DNS records that SES shows for it: {GUIDE}"
+    yield _judge("sender", f"{name}: {said}", "verified", CHANGE, action, enough=verified)
     dkim = identity.get("DkimAttributes", {}).get("Status", "NOT_STARTED")
-    yield Finding(
-        "DKIM",
-        f"{name}: {dkim}",
-        "SUCCESS",
-        *(() if dkim == "SUCCESS" else (CHANGE, f"set the DNS records of its domain: {GUIDE}")),
-    )
+    action = f"set the DNS records of its domain: {GUIDE}"
+    yield _judge("DKIM", f"{name}: {dkim}", "SUCCESS", CHANGE, action, enough=dkim == "SUCCESS")
 
 
 # throughput -----------------------------------------------------------------------------------------------------------
@@ -381,12 +360,9 @@ def check_lambda_concurrency(stage: Preflight) -> Iterator[Finding]:
     found = stage.ask("lambda", "get_account_settings")["AccountLimit"]["ConcurrentExecutions"]
     parts = concurrency_of(stage)
     needed = sum(parts.values())
-    yield Finding(
-        "Lambda concurrency",
-        f"{found:,}",
-        f"{needed:,}: {', '.join(f'{number} {what}' for what, number in parts.items())}",
-        *(() if found >= needed else (ASK_AWS, _request(stage, "lambda-concurrency"))),
-    )
+    wanted = f"{needed:,}: {', '.join(f'{number} {what}' for what, number in parts.items())}"
+    action = _request(stage, "lambda-concurrency")
+    yield _judge("Lambda concurrency", f"{found:,}", wanted, ASK_AWS, action, enough=found >= needed)
 
 
 def concurrency_of(stage: Preflight) -> dict[str, int]:
@@ -430,9 +406,9 @@ def _compare_quota(stage: Preflight, quota: str, found: float) -> Finding:
     needed = stage.need(quota)
     unit = stage.needs["quotas"][quota]["unit"]
     enough = found < 0 or found >= needed  # SES returns -1 if there is no limit
-    action = () if enough else (ASK_AWS, _request(stage, quota))
     said = f"{found:,g}" if found >= 0 else "no limit"
-    return Finding(QUOTAS[quota], said, f"{_number(needed)} {unit}", *action)
+    wanted = f"{_number(needed)} {unit}"
+    return _judge(QUOTAS[quota], said, wanted, ASK_AWS, _request(stage, quota), enough=enough)
 
 
 def _number(value: float) -> str:
@@ -448,12 +424,9 @@ def check_api_throttle(stage: Preflight) -> Iterator[Finding]:
     """Check that the stage's rate limit for its API is high enough for the orders."""
     for one in stage.properties("AWS::ApiGatewayV2::Stage"):
         found, needed = one["DefaultRouteSettings"]["ThrottlingRateLimit"], stage.need("api-throttle")
-        yield Finding(
-            "the stage's rate limit of the API",
-            f"{found:,g}",
-            f"{_number(needed)} requests a second",
-            *(() if found >= needed else (CHANGE, "raise requests_per_second (docs/settings.md)")),
-        )
+        what, wanted = "the stage's rate limit of the API", f"{_number(needed)} requests a second"
+        action = "raise requests_per_second (docs/settings.md)"
+        yield _judge(what, f"{found:,g}", wanted, CHANGE, action, enough=found >= needed)
 
 
 def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
@@ -463,13 +436,9 @@ def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
         ("ReadUnitsPerSecond", "table-read", "warm_read_units"),
     ):
         for found in _table_units(stage, name):
-            needed = stage.need(quota)
-            yield Finding(
-                f"the table's {quota.partition('-')[2]} units at once",
-                f"{found:,g}",
-                f"{_number(needed)} units a second",
-                *(() if found >= needed else (CHANGE, f"set {setting} (docs/settings.md)")),
-            )
+            needed, what = stage.need(quota), f"the table's {quota.partition('-')[2]} units at once"
+            wanted, action = f"{_number(needed)} units a second", f"set {setting} (docs/settings.md)"
+            yield _judge(what, f"{found:,g}", wanted, CHANGE, action, enough=found >= needed)
 
 
 def _table_units(stage: Preflight, name: str) -> Iterator[float]:
