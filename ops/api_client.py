@@ -25,10 +25,7 @@ class UnexpectedResponse(RuntimeError):
 
 @dataclass(frozen=True)
 class ApiClient:
-    """A client of the API at `url` for one user.
-
-    `token`: a function that returns an access token. If it is None, the client sends requests without a token.
-    """
+    """A client of the API at `url` for one user. `token`: returns an access token; None to send no token."""
 
     url: str
     token: Callable[[], str] | None = None
@@ -57,9 +54,9 @@ class ApiClient:
         return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """Send a POST request and return the decoded body. Raises UnexpectedResponse if the status is 300 or higher.
+        """Send a POST request and return the decoded body. `key`: see `call`.
 
-        `key`: the value of the header Idempotency-Key, or None to send no such header.
+        Raises UnexpectedResponse if the status is 300 or higher.
         """
         return self._call_expecting_success("POST", path, body, key=key)
 

@@ -10,8 +10,7 @@ from functions.model import table as t
 def attribute_types() -> dict[str, str]:
     """Return the DynamoDB type of every attribute except the keys, by attribute name.
 
-    Raises TypeError if two item types use an attribute name with different types, because NoSQL Workbench allows only
-    one type for each attribute of a table.
+    Raises TypeError if two item types give a name different types, because NoSQL Workbench allows only one.
     """
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:

@@ -24,9 +24,8 @@ class RecordNotFound(Exception):
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Return a context manager that prints an expected error of its `with` block as one line and ends the process.
+    """Print an expected error of the `with` block as one line, and exit: with 2 for wrong usage, else with 1.
 
-    The exit code is 2 for wrong usage. It is 1 for the other expected errors, such as a missing record or an AWS error.
     Unexpected exceptions are not caught.
     """
     try:

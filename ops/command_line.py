@@ -24,10 +24,7 @@ class CommandLineParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the base class has overloads for other namespaces
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse the arguments. Unknown arguments are an error, which the command's own parser reports.
-
-        Otherwise the main parser would report them, and it does not know the options of the command.
-        """
+        """Parse the arguments. An unknown argument is an error of this parser, which knows the options of the command."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             options = [option for action in self._actions for option in action.option_strings]

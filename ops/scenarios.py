@@ -41,9 +41,8 @@ class ScenarioClock(ABC):
 class ScenarioTarget(ABC):
     """The shop in which the scenarios run.
 
-    `timeout_seconds`: how long a scenario waits for an effect. `pause_seconds`: the time between two checks.
-    `product`: fields of each new product that differ from the default fields, such as its catalog.
-    `product_prefix`: the beginning of each product id.
+    `timeout_seconds`, `pause_seconds`: how long a scenario waits for an effect, and the time between two checks.
+    `product`, `product_prefix`: fields of each new product, such as its catalog, and the beginning of its id.
     `can_refund_cards`: whether the payment provider knows the payments of `pay_by_card`, so that it can refund them.
     `clock`: the clock of the shop, or None if this clock cannot be advanced.
     """
@@ -68,10 +67,7 @@ class ScenarioTarget(ABC):
 
 
 class ScenarioClients:
-    """API clients for the scenarios and the load test: one client acts as the customer Alice, one as the shop's staff.
-
-    The methods create products, place and pay orders, and read mails and stock.
-    """
+    """API clients for the scenarios and the load test: one acts as the customer Alice, one as the shop's staff."""
 
     def __init__(self, target: ScenarioTarget) -> None:
         self.target = target
@@ -101,10 +97,7 @@ class ScenarioClients:
                 raise UnexpectedResponse(f"PATCH {path} answered {answer.status}: {answer.body}")
 
     def place_order(self, *products: str, quantity: int, api: ApiClient | None = None) -> dict[str, Any]:
-        """Place an order for `quantity` pieces of each product id, and return the order.
-
-        `api`: the client that places the order. If it is None, Alice places the order.
-        """
+        """Place an order for `quantity` pieces of each product id, and return it. `api`: of whom; None for Alice."""
         lines = [{"product_id": id, "quantity": quantity} for id in products]
         body = {"lines": lines, "address": ADDRESS}
         order: dict[str, Any] = (api or self.alice).post("/orders", body, key=uuid.uuid4().hex)
@@ -158,10 +151,9 @@ class ScenarioClients:
 
 # the scenarios --------------------------------------------------------------------------------------------------------
 def run_scenarios(people: ScenarioClients) -> None:
-    """Run and print all scenarios. Each scenario creates new products and orders, so this is safe to repeat.
+    """Run and print all scenarios, also after one that failed. Safe to repeat: each makes new products and orders.
 
-    Every scenario runs, even if an earlier scenario failed. Raises EffectMissing at the end if an expected result, such
-    as a mail or an invoice, did not arrive in time or is wrong.
+    Raises EffectMissing at the end if an expected result did not arrive in time or is wrong.
     """
     began, missing = time.monotonic(), []
     for scenario in SCENARIOS:

@@ -1,11 +1,7 @@
 """Check the installed packages for known vulnerabilities: `python -m tools.audit`, or `make audit`.
 
-The exit code is 0 for clean, 1 for findings, and 3 for not audited. The result is clean only if a vulnerability
-database was asked about every package in the lock files, and the database knows no vulnerability. Python packages that
-are installed only on other platforms are not checked.
-
-The exit code of pip-audit alone is not enough. If the package index does not know a package, pip-audit still reports no
-vulnerabilities and exits with 0.
+The exit code is 0 for clean, 1 for findings, and 3 if a package of the lock files was not audited. That of pip-audit is
+not enough: it exits with 0 if the index does not know a package. Python packages of other platforms are not checked.
 """
 
 import json

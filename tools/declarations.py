@@ -1,9 +1,7 @@
 """Check the declarations of the model, and name file and line of each mistake.
 
-`cdk synth`, `make check`, the tests and the local start run the checks. A Lambda does not repeat them, because the
-deployed code was already checked by `cdk synth`.
-
-This module imports the model only for the checks. So it can also report that the import of the model failed.
+`cdk synth`, `make check`, the tests and the local start run the checks, so no Lambda repeats them. The model is
+imported only for the checks, so that a failed import can be reported, too.
 """
 
 import ast

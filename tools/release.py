@@ -1,15 +1,8 @@
 """Check a release and write its files: `python -m tools.release`, or `make release`.
 
-A release has one version. It must be the same in pyproject.toml, in the newest section of CHANGELOG.md, and in the tag,
-if `--tag` gives a tag. The command writes these files to build/release:
-
-- orderstream-VERSION.tar.gz: the source, as it is committed.
-- orderstream-functions-VERSION.zip: the bundle that a deploy of this version gives to all Lambdas.
-- functions.cdx.json, python.cdx.json, node.cdx.json: the SBOM (tools/sbom.py).
-- SHA256SUMS: the hash of each file above.
-- notes.md: the section of CHANGELOG.md.
-
-The command publishes nothing. The workflow .github/workflows/release.yml runs it for a tag and publishes the files.
+The version must be the same in pyproject.toml, in the newest section of CHANGELOG.md, and in the tag of `--tag`. The
+files in build/release are the source, the bundle of the Lambdas, the SBOM, their hashes, and notes.md, the section of
+CHANGELOG.md. The workflow .github/workflows/release.yml publishes them.
 """
 
 import argparse

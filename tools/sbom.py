@@ -1,8 +1,7 @@
 """Write the software bill of materials (SBOM) in CycloneDX format: `python -m tools.sbom`, or `make sbom`.
 
-The module writes three files to build/sbom: the packages that are deployed with the Lambda functions, the Python
-packages for synth, deploy and tests, and the Node packages. The files are made only from the lock files, so they are
-the same on every machine.
+The files in build/sbom list the packages of the Lambdas, the other Python packages, and the Node packages, from the
+lock files alone, so they are the same on every machine.
 """
 
 import json

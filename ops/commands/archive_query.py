@@ -1,7 +1,6 @@
 """The `archive-query` command: run SQL over the archive of the local shop, with DuckDB.
 
-On AWS, Athena runs the same SQL over the same tables (docs/analytics.md). Athena and DuckDB use the columns of
-functions/model/archive_columns.py.
+On AWS, Athena runs the same SQL over the same columns (docs/analytics.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The `completion` command: print a script that lets a shell complete the operator tools' command lines.
 
-The script also defines the shell function `ops`, because a shell can only complete the name of a command, and not
-`python -m ops`. The script contains all words, so that the shell starts no Python to complete a line.
+It defines the shell function `ops`, because a shell cannot complete `python -m ops`, and contains all words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compute a stage's bill for a month, from the resources of its synthesized template and a number of orders.
 
-PRICED contains a function for each type of resource that costs money. FREE lists all other types. If a template has
-another type, the bill raises UnpricedResource, so that it misses no new resource.
+Each type of resource has a function in PRICED or a reason in FREE. Otherwise the bill raises UnpricedResource.
 """
 
 import json

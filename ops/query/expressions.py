@@ -245,8 +245,7 @@ def _tag_of_literal(text: str) -> str:
 def compose_for_pattern(pattern: Pattern, filters: Sequence[str], projected: Sequence[str]) -> Composition:
     """Return the filter and the projection for an access pattern.
 
-    Raises InvalidArgument if a text cannot be read, if the items or the index have no such attribute, or if the pattern
-    reads one item, because DynamoDB has no filter for GetItem.
+    Raises InvalidArgument if a text is invalid, names a missing attribute, or filters a GetItem, which has no filter.
     """
     if filters and isinstance(pattern, Get):
         said = f"{pattern.id} is a GetItem, which has no filter: read the item, and look at it"
@@ -281,8 +280,8 @@ def compose_for_key_parts(
 ) -> Composition:
     """Return the expressions of a query for a key that is given in parts.
 
-    `operator`: one of SORT_KEY_OPERATORS, or "" to read all items of the partition. `sort`: two values for BETWEEN, one
-    value for other operators. Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
+    `operator`: one of SORT_KEY_OPERATORS, or "" to read the whole partition. `sort`: two values for BETWEEN, else one.
+    Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
     """
     values = {"pk": partition, **dict(zip(("sk", "sk_to"), sort, strict=False))}
     for field_name, text in values.items():

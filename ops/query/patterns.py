@@ -172,10 +172,7 @@ def build_query(
 
 
 def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
-    """Return the filter for the items and fields to show.
-
-    Raises InvalidArgument if a field in `where` or `field_names` is not a field of the access pattern's items.
-    """
+    """Return the filter for the items and fields to show. Raises InvalidArgument for an unknown field."""
     made = DisplayFilter(where=where, fields=tuple(field_names))
     has = pattern_fields(pattern)
     for option, names in (("where", made.where), ("fields", made.fields)):
@@ -212,10 +209,7 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """Convert the text of an argument to an int if the key has a number there, and end a category path with a slash.
-
-    `field`: the argument's name in error messages. Raises InvalidArgument.
-    """
+    """Convert an argument to an int if the key has a number there, and end a category path with a slash."""
     if name in CATEGORY_PATHS:
         if not text.startswith("/"):
             why = "must start with a slash, such as /kitchen/"
@@ -232,9 +226,8 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
     """Return the fields of the sort key that the caller may leave out, in the order of the key.
 
-    A query reads all shards, so `shard` is not one of them. There are none for a pattern that reads one item (it needs
-    the whole key), a whole partition (it ignores the sort key), by path (the sort key is only the path), or several
-    item types (their sort keys have different fields).
+    There are none if the pattern needs or ignores the whole key, reads by path, or reads types with different sort
+    keys.
     """
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
@@ -258,8 +251,7 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
     """Return the two bounds of a range, in the format that the sort key uses.
 
-    The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
-    no such field, if a time follows this field in the key, if a bound is invalid, or if `since` is not before `until`.
+    It applies to the first field of the sort key without a value. Raises InvalidArgument if that is not possible.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:

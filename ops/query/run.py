@@ -168,9 +168,8 @@ def run_key_query(
 ) -> PatternResult:
     """Query any key of the table or of an index, and return the result. The items are shown as they are stored.
 
-    `after`: the cursor of the previous page. `decode`: converts an image to the item of the result. Raises
-    InvalidArgument if the cursor does not belong to the query. As for `run_pattern`, all requests of the table's boto3
-    client are recorded from this call on.
+    `after`: the cursor of the previous page. `decode`: converts an image to the item of the result. All requests of the
+    table's client are recorded, as for `run_pattern`. Raises InvalidArgument if the cursor is of another query.
     """
     recorder = RequestRecorder(table.client)
     index = {} if composition.index == "main" else {"IndexName": composition.index.upper()}
@@ -298,10 +297,9 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_value(value: Any) -> str:
-    """Return a value of a request parameter as text, without its DynamoDB type.
+    """Return a value of a request parameter without its type: 7 for {"N": "7"}, 'x' in quotes for {"S": "x"}.
 
-    A number such as {"N": "7"} gives 7. A string such as {"S": "x"} gives 'x' in quotes, and invisible characters are
-    escaped. An attribute name is a plain str and is returned unchanged.
+    Invisible characters are escaped. An attribute name is a plain str and is returned unchanged.
     """
     if isinstance(value, str):
         return value
@@ -330,10 +328,7 @@ def _field_names(item: Any) -> list[str]:
 
 
 def format_as_line(value: Any) -> str:
-    """Format a value as one line of text.
-
-    Control characters in texts from customers are escaped, so that they cannot control the operator's terminal.
-    """
+    """Format a value as one line. Control characters are escaped, so that they cannot control the terminal."""
     if value is None:
         return ""
     if isinstance(value, str):

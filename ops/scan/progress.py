@@ -20,10 +20,9 @@ QUICK_SECONDS = 2
 
 
 class ProgressBar:
-    """Reports the progress of a tool as a bar with a percentage.
+    """Reports the progress of a tool as a bar with a percentage. `out`: where to write (default: stderr).
 
-    On a terminal, the bar updates one line. In a log file or pipe, it writes a new line at most every
-    REPORT_EVERY_SECONDS. `out`: where to write (default: stderr).
+    On a terminal, it updates one line. Elsewhere, it writes a new line at most every REPORT_EVERY_SECONDS.
     """
 
     WIDTH = 24
@@ -58,10 +57,7 @@ class ProgressBar:
         self._out.flush()
 
     def _estimate(self, fraction: float) -> str:
-        """Return how long the rest takes at the speed since the first report, or "" if it is too early to say.
-
-        The first report may have a large fraction, because a command can resume a stopped run.
-        """
+        """Return how long the rest takes at the speed since the first report, or "" if it is too early to say."""
         now = self._clock()
         began_at, first = self._first_report = self._first_report or (now, fraction)
         seconds = (now - began_at).total_seconds()
@@ -71,10 +67,7 @@ class ProgressBar:
         return f", about {left} s left" if left < 100 else f", about {round(left / 60)} min left"
 
     def note(self, text: str, *, only_when_due: bool = False) -> None:
-        """Write a line of text to a log file or pipe. Does nothing if the output is a terminal.
-
-        `only_when_due`: write nothing if the last line was written less than REPORT_EVERY_SECONDS ago.
-        """
+        """Write a line of text, if the output is no terminal. `only_when_due`: unless one was written just before."""
         if not self._out.isatty() and (self._line_is_due() or not only_when_due):
             self._write_line(f"{self._title}: {text}")
             self._out.flush()
@@ -105,7 +98,7 @@ class ProgressBar:
 def show_waiting(what: str, out: TextIO | None = None) -> Iterator[None]:
     """Show on a terminal what the `with` block does and for how long, if it takes longer than QUICK_SECONDS.
 
-    `out`: where to write (default: stderr). The line is removed at the end. Nothing is written to a file or pipe.
+    The line is removed at the end. Nothing is written to a file or pipe. `out`: where to write (default: stderr).
     """
     out = out or sys.stderr
     if not out.isatty():
@@ -132,10 +125,9 @@ def show_waiting(what: str, out: TextIO | None = None) -> Iterator[None]:
 
 
 class SweepProgress(ProgressBar):
-    """Reports the progress of a table sweep (a scan of all items), or of a sample of `sample_size` items.
+    """Reports the progress of a table sweep, or of a sample of `sample_size` items.
 
-    The number of items in the table comes from DescribeTable and may be six hours old. So the percentage of a sweep is
-    an estimate. `dry`: the tool shows its changes and writes nothing.
+    It is an estimate, because the number of items may be six hours old. `dry`: the tool writes nothing.
     """
 
     def __init__(
@@ -151,9 +143,7 @@ class SweepProgress(ProgressBar):
         self._update(found, done=done)
 
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
-        """Report progress within a page (the items of one Scan response) if a new line is due.
-
-        A line is due if the last line is older than REPORT_EVERY_SECONDS. The method does nothing on a terminal.
+        """Report progress within a page if a new line is due, but not on a terminal.
 
         `before`: the counts of all pages before this page. `page`: the counts of this page so far.
         """
@@ -171,8 +161,5 @@ class SweepProgress(ProgressBar):
 
 
 def approximate_item_count(table: Table) -> int:
-    """Return the table's item count from DescribeTable.
-
-    DynamoDB updates this number about every six hours. For a new table, the number is 0.
-    """
+    """Return the table's item count from DescribeTable: up to six hours old, and 0 for a new table."""
     return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))

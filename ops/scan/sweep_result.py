@@ -56,7 +56,4 @@ class SweepResult:
 
 
 AfterPage = Callable[[SweepResult, tuple[SweepSegment, ...]], None]
-"""A function that a table sweep calls after each page of items.
-
-Its arguments are the counts so far, and the scan position of each segment of the table.
-"""
+"""A function that a sweep calls after each page, with the counts so far and the position of each segment."""

@@ -1,6 +1,5 @@
-"""The steps of `make prove` in an AWS account. They deploy a stage and destroy it at the end.
-
-The steps use the same commands as a person. `run_command` runs all commands, so that tests can replace it.
+"""The steps of `make prove` in an AWS account, with the commands that a person runs. They deploy a stage and destroy
+it.
 """
 
 from __future__ import annotations
@@ -81,10 +80,7 @@ def check_throw_away(name: str) -> None:
 
 
 def run_command(words: Sequence[str], folder: Path) -> int:
-    """Run a command and return its exit code. Its output is shown.
-
-    The command does not inherit the environment variables whose names match OF_MAKE.
-    """
+    """Run a command, show its output, and return its exit code. It inherits no variable that matches OF_MAKE."""
     print(f"$ {shlex.join(words)}", flush=True)
     inherited = {name: value for name, value in os.environ.items() if not OF_MAKE.match(name)}
     inherited["PATH"] = f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"  # the CDK runs python3

@@ -8,10 +8,9 @@ from proof.conformance.probes.kinds import Probe
 
 
 def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
-    """Return the outcome of all probes: DIFFERS if a probe found a difference that is not recorded for the runner.
+    """Return the outcome of all probes: DIFFERS if one differs, or did not run, other than recorded for the runner.
 
-    The outcome is also DIFFERS if a probe did not run, but its recorded result shows that it can run. Otherwise, the
-    outcome is NOT_RUN if an error stopped a probe.
+    Otherwise, the outcome is NOT_RUN if an error stopped a probe.
     """
     played: dict[str, str] = {}
     for probe, result in found:

@@ -115,10 +115,7 @@ def parked(failures: FailureRepository, order_id: str) -> list[str]:
 
 
 def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: FailureRepository) -> dict[str, Any]:
-    """Place an order, and receive its message until SQS moves the message to the dead-letter queue. Return the order.
-
-    The worker of the queue is disabled during this time.
-    """
+    """Place an order, and let its message become a dead letter while its worker is disabled. Return the order."""
     (queue,) = [one for one in failures.dead_letter_queues if one.name == REACTION]
     with disabled_mapping(target):
         order = place_paid_order(people)
@@ -159,10 +156,7 @@ def disabled_mapping(target: ShopOfTarget) -> Iterator[None]:
 
 # burst ----------------------------------------------------------------------------------------------------------------
 def burst(target: ShopOfTarget, check_more: Callable[[list[str]], None] = lambda placed: None) -> Outcome:
-    """Place and pay many orders at the same time, act as the warehouse, and check every effect of each order.
-
-    `check_more`: a further check, which gets the ids of the orders.
-    """
+    """Place and pay many orders at the same time, act as the warehouse, and check every effect of each order."""
     with customers(target) as people:
         product_id = people.create_stocked_product(target.orders)
         began = time.monotonic()
@@ -225,10 +219,7 @@ def archived_objects(shop: ShopTarget, order: dict[str, Any]) -> Sequence[Any]:
 
 
 def _explain_late_archive(target: ShopOfTarget, order: dict[str, Any]) -> None:
-    """Raise NotPossible if the order's expiry marker is still in the table, because DynamoDB may delete it late.
-
-    Otherwise raise StepFailed.
-    """
+    """Raise StepFailed, or NotPossible if the marker is still in the table, because DynamoDB may delete it late."""
     key = EXPIRY_MARKER.key(order_id=order["order_id"])
     found = target.shop.client("dynamodb").get_item(
         TableName=target.shop.outputs["TableName"], Key=key, ConsistentRead=True
