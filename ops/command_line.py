@@ -24,7 +24,7 @@ class CommandLineParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the base class has overloads for other namespaces
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse the arguments. An unknown argument is an error of this parser, which knows the options of the command."""
+        """Parse the arguments. An unknown one is an error of this parser, which knows the options of its command."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             options = [option for action in self._actions for option in action.option_strings]

@@ -293,3 +293,14 @@ def positive_int(text: str) -> int:
     if not number > 0:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number
+
+
+def positive_int_up_to(most: int, why: str) -> Callable[[str], int]:
+    """Return a parser of numbers from 1 to `most`. `why`: the reason of the limit, for the error message."""
+
+    def parse_limited(text: str) -> int:
+        if (number := positive_int(text)) > most:
+            raise argparse.ArgumentTypeError(f"must be {most} or less: {why}")
+        return number
+
+    return parse_limited

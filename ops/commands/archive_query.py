@@ -6,7 +6,6 @@ On AWS, Athena runs the same SQL over the same columns (docs/analytics.md).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -80,11 +79,6 @@ def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
     return len(keys)
 
 
-def format_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Yield the lines of a table with the result of a query."""
-    yield from align_columns(names, (["-" if cell is None else str(cell) for cell in row] for row in rows), indent="")
-
-
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
@@ -109,8 +103,8 @@ def run_query(args: argparse.Namespace) -> None:
         except duckdb.Error as error:
             raise UsageError(str(error).partition("\n")[0]) from None
         columns, rows = [one[0] for one in result.description or ()], result.fetchall()
-    for line in format_rows(columns, rows):
-        print(line)
+    cells = (["-" if cell is None else str(cell) for cell in row] for row in rows)
+    print("\n".join(align_columns(columns, cells, indent="")))
 
 
 def _read_query(text: str) -> str:

@@ -271,9 +271,8 @@ def command(commands: targets.Subparsers) -> None:
         parents=[targets.metrics_options()],
         help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class",
     )
-    parser.add_argument(
-        "--days", type=_parse_days, default=14, help="the number of past days to read (default: %(default)s)"
-    )
+    days = targets.positive_int_up_to(MAX_DAYS, "CloudWatch keeps five-minute datapoints no longer")
+    parser.add_argument("--days", type=days, default=14, help="the number of past days to read (default: %(default)s)")
     parser.set_defaults(run=estimate_table_cost)
 
 
@@ -293,12 +292,3 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
     prod = STAGES["prod"]
     rules = AutoscalingRules(prod.utilization, prod.capacity_range("write_units", TABLE)[0])
     print("\n".join(format_report(traffic, load_prices(), rules)))
-
-
-def _parse_days(text: str) -> int:
-    number = targets.positive_int(text)
-    if number > MAX_DAYS:
-        raise argparse.ArgumentTypeError(
-            f"must be {MAX_DAYS} or less: CloudWatch keeps five-minute datapoints no longer"
-        )
-    return number

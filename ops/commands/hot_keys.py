@@ -202,9 +202,8 @@ def command(commands: targets.Subparsers) -> None:
         parents=[targets.metrics_options()],
         help="find the throttled table, index or key, and the cause, from CloudWatch metrics",
     )
-    parser.add_argument(
-        "--hours", type=_parse_hours, default=24, help="the number of past hours to read (default: %(default)s)"
-    )
+    hours = targets.positive_int_up_to(MAX_HOURS, "CloudWatch keeps one-minute datapoints no longer")
+    parser.add_argument("--hours", type=hours, default=24, help="the number of past hours (default: %(default)s)")
     parser.set_defaults(run=find_hot_keys)
 
 
@@ -224,12 +223,3 @@ def find_hot_keys(args: argparse.Namespace) -> None:
     print("\n".join(format_report(found)))
     if has_hot_partition(found):
         sys.exit(1)
-
-
-def _parse_hours(text: str) -> int:
-    number = targets.positive_int(text)
-    if number > MAX_HOURS:
-        raise argparse.ArgumentTypeError(
-            f"must be {MAX_HOURS} or less: CloudWatch keeps one-minute datapoints no longer"
-        )
-    return number

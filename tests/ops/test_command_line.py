@@ -1,13 +1,11 @@
 """Tests the command line of the operator tools: colours only on a terminal, and suggestions for misspelled words."""
 
 import io
-from contextlib import redirect_stdout
 
 import pytest
 
 from ops.__main__ import main
-from ops.commands.health import CheckResult
-from ops.terminal_text import align_columns, colored, suggest
+from ops.terminal_text import colored, suggest
 from tests.ops.test_sweep import Terminal
 
 
@@ -21,17 +19,6 @@ def test_colours_need_a_terminal_and_no_color_switches_them_off(
     monkeypatch.setenv("NO_COLOR", no_color)
     assert ("\x1b" in colored("text", "red", Terminal())) is is_colored
     assert colored("text", "red", io.StringIO()) == "text"
-
-
-def test_colours_do_not_shift_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    with redirect_stdout(Terminal()):
-        head, row = align_columns(("name", "value"), [("longer name", "1")])
-        line = str(CheckResult("drift", "none"))
-    assert head == "\x1b[2m  name         value\x1b[0m"
-    assert row == "  longer name  1"
-    assert line == "\x1b[32mok\x1b[0m  drift          none"
 
 
 @pytest.mark.parametrize(

@@ -373,25 +373,6 @@ def test_a_terminal_has_one_line_that_grows(shelf: Table, clock: ManualClock) ->
     assert lines[-1].endswith("\n")
 
 
-def test_the_progress_of_a_sample_is_relative_to_its_size_and_printed_lines_have_their_own_row(
-    shelf: Table, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = Terminal()
-    progress = SweepProgress(shelf, "sample", out, sample_size=20)
-    for read, shown in ((10, " 50%"), (20, "100%")):
-        progress.after_page(SweepResult(read=read), (SweepSegment(),))
-        assert shown in out.getvalue().split("\r")[-1]
-    assert out.getvalue().endswith("\n")
-    progress.after_page(SweepResult(read=5), (SweepSegment(),))
-    progress.print_line("o1: restored")
-    assert out.getvalue().endswith(" \r"), "the progress bar is cleared"
-    assert capsys.readouterr().out == "o1: restored\n"
-    progress.after_page(SweepResult(read=6), (SweepSegment(),))
-    progress.finish()
-    progress.finish()
-    assert out.getvalue().endswith("6 read\n")
-
-
 @pytest.mark.parametrize(("page_size", "seconds", "told"), [(5, 1, [10, 20, 23]), (500, 3, [12, 24, 36, 48, 60, 69])])
 def test_without_a_terminal_pages_and_long_pages_have_a_line_at_most_every_ten_seconds(
     shelf: Table, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, page_size: int, seconds: int, told: list[int]
