@@ -88,11 +88,7 @@ class ShopTarget:
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """A function that returns how far each stream reader and each queue of the local shop is behind.
-
-    A stream reader is a Lambda function that reads the table's stream. For a shop on AWS, the function returns an empty
-    sequence, because CloudWatch measures the lag there.
-    """
+    """A function that returns how far each stream reader and each queue of the local shop is behind; () on AWS."""
     full_disk: Callable[[], str | None] = lambda: None
     """A function that returns why the local shop accepts no writes: its disk is full. None: it has enough space."""
     local_state: Path = Path(".local")

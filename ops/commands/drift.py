@@ -78,16 +78,13 @@ MAX_RECENT_PARTITIONS = 1_000
 class DriftCheck:
     """A check of the table for drift.
 
-    `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item.
-    `repair`: whether to repair the discrepancies.
-    `pause_seconds`: the pause before a suspicious item is checked again.
-    `report_discrepancy`: called once with each confirmed discrepancy.
-    `sweep_result`: the counts of the scan.
+    `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item. `report_discrepancy` gets
+    each.
+    `repair`: whether to repair them. `pause_seconds`: the pause before a suspicious item is checked again.
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
-    `unstable`: how many items and totals changed during the checks, so that they could not be judged.
-    `final_totals`: how many totals were not judged, because they can no longer change.
-    `unverifiable`: the keys of the totals that differ from the counted sum, but may include archived orders whose
-    amounts are unknown. The command does not change them.
+    `unstable`, `final_totals`: what was not judged: items that changed during the checks, and totals that cannot
+    change.
+    `unverifiable`: the keys of the totals that may include archived orders with unknown amounts. They are not changed.
     `checkpoint`: the stored progress of a full check, and its lock, which prevents two repairs at the same time. If it
     is None, a total is repaired only if it has not changed since it was read.
     """

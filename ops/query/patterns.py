@@ -48,11 +48,10 @@ class PatternSpec:
     """The arguments that an access pattern accepts, and the items that it returns.
 
     `needs`: the required arguments. `may`: the optional ones; each requires those before it.
-    `numbers`: the arguments that are whole numbers.
+    `numbers`: the arguments that are whole numbers. `pages`: whether it accepts a limit and a cursor.
     `range`: the field to which a range (`since`, `until`) applies; "" for none. `is_time`: whether it is a time.
-    `pages`: whether the access pattern accepts a limit and a cursor.
-    `noun`: the word by which access patterns are grouped, such as "Order". `entities`: the types of the items.
-    `index`: the index that it reads; "main" for the table.
+    `noun`: the word by which access patterns are grouped. `entities`: the types of the items. `index`: which one it
+    reads.
     `fields`: the attributes of its `view`; empty if it returns whole items.
     """
 

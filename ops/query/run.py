@@ -56,13 +56,10 @@ class ItemGroup:
 class PatternResult:
     """The result of an access pattern, or of a query for a key.
 
-    `items`: the shown items, in the order in which they were returned.
-    `chosen`: the names of the fields that the operator chose; empty for all fields.
-    `read`: the number of items that DynamoDB read.
-    `passed_over`: how many of these have expired, do not match the query, or belong to a later page.
+    `items`: the shown items, in the order in which they were returned. `chosen`: the operator's fields; empty for all.
+    `read`: the number of items that DynamoDB read. `passed_over`: how many of them are not among the items.
     `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
-    `units`: the consumed read capacity units.
-    `cursor`: where the next page starts; None if there is no next page.
+    `units`: the consumed read capacity units. `cursor`: where the next page starts; None if there is none.
     `boto3`, `cli`: the first request as code; "" if no request was sent.
     """
 

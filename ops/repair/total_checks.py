@@ -163,13 +163,11 @@ class TotalsScan:
     """The contributions, totals and returns that a scan of the table has read.
 
     `counted_since`: totals of orders that were placed before are final, and their contributions may have expired.
-    `sums`: the sum of all contributions, by the key of the total.
-    `totals`: the stored totals, by key.
+    `sums`, `totals`: the sum of all contributions, and the stored total, by the key of the total.
     `return_contributions`: the contributions of returns, by return id. `returns`: the ids of the returns in the table.
-    `last_archived_return_at`: the latest update time of any archived order that had returns, and of any order that is
-    being archived; "" if there is none.
-    `sold_stubs`: {id of an archived order: (time of placing, time of last change)}, for the orders that add to totals
-    that can still change.
+    `last_archived_return_at`: the latest update of any archived order with returns, and of any order in archiving; or
+    "".
+    `sold_stubs`: {id of an archived order: (time of placing, time of last change)}, if its totals can still change.
     `sources`: the ids of the source items that have a contribution.
     """
 
@@ -265,14 +263,10 @@ class TotalDifference:
 class TotalsCheck:
     """The result of a check of the totals: the wrong totals, and the wrong contributions to totals.
 
-    `contributions`: the wrong contributions.
-    `differences`: by key of a total, its difference from the sum of its contributions. A total is compared only if a
-    first scan found a difference, or if a wrong contribution adds to it.
+    `differences`: the compared totals, by key: those that differed in a first scan, or have a wrong contribution.
     `final_totals`: how many totals were skipped because they can no longer change.
-    `unknown_orders`: see `TotalsScan.unknown_orders`.
-    `guard`: returns the condition checks that each transaction of the repair includes. They fail if another run has
-    taken over the checkpoint, so two runs never repair totals at the same time. Without a checkpoint, there are none:
-    then `repair` corrects a total only if it has not changed since the check read it.
+    `guard`: returns condition checks for each transaction of the repair, which fail if another run has taken over.
+    Without a checkpoint, there are none: then a total is corrected only if it has not changed since the check read it.
     """
 
     shop: ShopContext

@@ -155,21 +155,6 @@ def test_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it
     assert is_as_the_reader_makes_it(harness, derived(harness), records)
 
 
-def test_a_record_that_was_parked_under_a_former_name_of_its_reader_is_listed_and_redriven(
-    harness: ShopHarness, store: FailureRepository
-) -> None:
-    harness.open_shop()
-    harness.new_records()
-    harness.place_order("one", mug=2)
-    (record,) = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"]["S"] == "ORDER"]
-    dead_letters.dead_letter_writer("failures", "relay")(record, "NotReadable: then")
-    ((key, summary),) = [(entry.key, store.summarize(entry.key)) for entry in store.list_entries()]
-    assert key.startswith("parked/relay/")
-    assert summary == {"kind": "parked", "reader": "relay", "reason": "NotReadable: then"}
-    assert redrive(harness, store).done == [key]
-    assert told(harness, "order_notification") == [("OrderPlaced", 1)]
-
-
 def test_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     harness: ShopHarness, store: FailureRepository
 ) -> None:

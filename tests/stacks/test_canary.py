@@ -1,5 +1,6 @@
 """Tests the canary of a stage with `canary_minutes`: its schedule, its alarm, its user's secret and its permissions."""
 
+from proof.support.permissions import allowed
 from proof.support.synthesized import SynthesizedTemplate
 
 
@@ -38,22 +39,12 @@ def test_it_runs_by_its_schedule_at_the_public_address(extended: SynthesizedTemp
 
 
 def test_it_may_only_read_its_secret_and_log_and_report_failed_runs(extended: SynthesizedTemplate) -> None:
-    role = extended.properties("AWS::Lambda::Function")[extended.function("canary")]["Role"]["Fn::GetAtt"][0]
-    policies = [it for it in extended.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
-    allowed = {
-        action
-        for policy in policies
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-    }
-    assert {action for action in allowed if not action.startswith(("logs:", "kms:"))} == {
+    may = allowed(extended, "canary")
+    assert {action for action in may if not action.startswith(("logs:", "kms:"))} == {
         "secretsmanager:GetSecretValue",
         "sqs:SendMessage",
     }
-    for policy in policies:
-        for statement in policy["PolicyDocument"]["Statement"]:
-            if statement["Action"] == "secretsmanager:GetSecretValue":
-                assert statement["Resource"] == extended.body["Outputs"]["CanarySecret"]["Value"]
+    assert may["secretsmanager:GetSecretValue"] == [extended.body["Outputs"]["CanarySecret"]["Value"]]
 
 
 def test_its_password_is_generated_with_all_kinds_of_characters_that_the_user_pool_wants(

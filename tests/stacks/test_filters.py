@@ -74,11 +74,6 @@ def test_event_publisher_receives_stock_records_only_if_the_product_was_sold_out
     assert seen == ["0", "-1", "-12"]
 
 
-def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemplate) -> None:
-    removals = {kind for kind in let_through(dev, "event_publisher") if kind[1] == "REMOVE"}
-    assert removals == {("ExpiryMarker", "REMOVE", True), ("Activity", "REMOVE", True)}
-
-
 def test_event_publisher_receives_expiries_but_no_deletions_by_a_user(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
     by_a_person = record("ExpiryMarker", "REMOVE") | {
