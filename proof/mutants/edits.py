@@ -75,13 +75,6 @@ def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
     return planted
 
 
-def scale_thresholds(metric: str, factor: float, resources: dict[str, Any], attribute: str = "Threshold") -> None:
-    """Multiply the threshold, or another numeric attribute, of each alarm on this metric in a template by `factor`."""
-    for resource in resources.values():
-        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"].get("MetricName") == metric:
-            resource["Properties"][attribute] *= factor
-
-
 def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
     """Remove an IAM action from the role of a Lambda in a template. `module`: the module of the Lambda's handler."""
     functions = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"]

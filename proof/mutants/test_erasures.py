@@ -9,12 +9,10 @@ from typing import Any
 from functions.handlers import customer_erasure
 from functions.runtime import clients
 from functions.runtime.scheduled_jobs import RunIncomplete
-from functions.shop import customers
 from functions.shop.erasure import erase_customer
-from functions.shop.reviews import write_review
 from local.world.harness import ANN, ShopHarness
 from ops.commands.restore import make_archive_fetcher, restore_order
-from proof.mutants.items import stored_items, stored_order, text
+from proof.mutants.items import stored_order, text
 from proof.support.archiving import create_delivered_order, expire_everything, order_messages, run_archive
 from proof.support.client_faults import crash_at, run_before_call
 
@@ -126,19 +124,3 @@ def test_an_erasure_ends_14_days_after_the_last_data_was_removed_and_not_after_t
         harness.clock_offset = timedelta(days=day)
         finished_by_day[day] = run_erasure(harness)["finished"]
     assert finished_by_day == {1: 0, 10: 0, 15: 0, 23: 0, 25: 1}
-
-
-def test_an_erasure_deletes_the_customers_settings(harness: ShopHarness) -> None:
-    harness.open_shop()
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"refunds": False})
-    assert len(stored_items(harness, "Settings")) == 1
-    erase_customer(harness.shop, ANN, ANN.id)
-    assert stored_items(harness, "Settings") == []
-
-
-def test_an_erasure_deletes_what_the_customer_wrote(harness: ShopHarness) -> None:
-    write_review(harness.shop, ANN, "mug", create_delivered_order(harness), 5, "Does not drip.")
-    assert len(stored_items(harness, "Review")) == 1
-    erase_customer(harness.shop, ANN, ANN.id)
-    run_erasure(harness)
-    assert stored_items(harness, "Review") == []

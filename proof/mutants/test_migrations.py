@@ -6,15 +6,14 @@ from unittest import mock
 
 from functions.model.entities import Follow
 from functions.model.table import ARCHIVED_ORDER, FOLLOW, ORDER, REVIEW
-from functions.shop import cancellation
 from functions.shop.fulfilment import fulfil_order
-from local.world.harness import ANN, READERS, ShopHarness
+from local.world.harness import READERS, ShopHarness
 from ops.commands.migrate import load_state, plan_migrations, run_migration
 from ops.migration import delete_items, rederive_copies, rekey_items
 from ops.scan import sweep
 from proof.mutants.items import number, stored_items, stored_order, text
 from proof.support.archiving import create_delivered_order, order_messages, run_archive
-from proof.support.client_faults import crash_at, run_before_call
+from proof.support.client_faults import crash_at
 from proof.support.samples import SAMPLES, moment
 
 Image = dict[str, Any]
@@ -71,20 +70,6 @@ def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harne
     assert stored_items(harness, "Follow") == []
 
 
-def test_an_archived_order_gets_its_number_and_loses_its_index_keys(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    harness.advance_days(396)
-    harness.process_all()
-    (found,) = stored_items(harness, "OrderNumber")
-    delete(harness, found)
-    keys = {"GSI1PK": {"S": f"NUMBER#{order_id[:8]}"}, "GSI1SK": {"S": f"ORDER#{order_id}"}}
-    stub = stored_order(harness, order_id)
-    put(harness, {**stub, **keys})
-    assert migrate(harness) == 0
-    assert [one["PK"]["S"] for one in stored_items(harness, "OrderNumber")] == [found["PK"]["S"]]
-    assert stored_order(harness, order_id) == stub
-
-
 def test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_archive_can_begin(
     harness: ShopHarness,
 ) -> None:
@@ -96,22 +81,6 @@ def test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_arch
 
 
 # changes that migrations must not overwrite ---------------------------------------------------------------------------
-def test_a_migration_writes_no_sale_as_it_was_before_a_change_at_the_same_time(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    harness.pay_order(order_id)
-    harness.process_all(("copies_reader",))
-    delete_copies(harness, "Sale", "OrderNumber")
-
-    def cancel() -> None:
-        cancellation.cancel_order(harness.shop, ANN, order_id)
-        harness.process_all(("copies_reader",))
-
-    with run_before_call("dynamodb", "TransactWriteItems", cancel):
-        assert migrate(harness) == 0
-    (sale,), (summary,) = stored_items(harness, "Sale"), stored_items(harness, "OrderSummary")
-    assert (number(sale, "quantity"), text(summary, "status")) == (0, "CANCELLED")
-    assert len(stored_items(harness, "OrderNumber")) == 1
 
 
 def test_a_migration_creates_no_item_that_was_deleted_at_the_same_time(harness: ShopHarness) -> None:

@@ -9,15 +9,13 @@ import pytest
 from functions.model import entities
 from functions.model.entities import Shards
 from functions.runtime import clients
-from functions.shop import cancellation, orders, placing, returns, sales
+from functions.shop import cancellation, placing, returns, sales
 from functions.shop.lists import ListRequest
-from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, STAFF, ShopHarness
 from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
-from proof.mutants.items import number, stored_items, stored_order, text
-from proof.mutants.test_access import open_api
+from proof.mutants.items import number, stored_items, text
 from proof.support.archiving import create_delivered_order
-from proof.support.http_client import Token
 
 DAY = 24 * 60 * 60
 
@@ -50,18 +48,6 @@ def test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_lat
     assert_sales_last_400_days(harness)
 
 
-def test_sales_stay_when_their_order_is_archived_and_end_after_400_days(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    harness.advance_days(396)
-    harness.process_all()
-    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
-    assert (sold(harness), sold(harness, "pot")) == ([(order_id, 2, 0)], [(order_id, 1, 0)])
-    harness.advance_days(3.9)
-    assert sold(harness) == [(order_id, 2, 0)]
-    harness.advance_days(0.2)
-    assert (sold(harness), stored_items(harness, "Sale")) == ([], [])
-
-
 def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     harness.advance_days(396)
@@ -74,17 +60,6 @@ def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness)
 
 
 # the list of a product's sales ----------------------------------------------------------------------------------------
-def test_sales_of_unpaid_and_cancelled_orders_are_not_listed(harness: ShopHarness) -> None:
-    harness.open_shop()
-    harness.place_order("unpaid", mug=3)
-    cancelled = harness.place_order("cancelled", mug=2)
-    harness.pay_order(cancelled, "evt_2", "pi_2")
-    harness.process_all(("copies_reader",))
-    assert sold(harness) == [(cancelled, 2, 0)]
-    cancellation.cancel_order(harness.shop, ANN, cancelled)
-    harness.process_all(("copies_reader",))
-    assert sold(harness) == []
-    assert [number(sale, "quantity") for sale in stored_items(harness, "Sale")] == [0]
 
 
 def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes(harness: ShopHarness) -> None:
@@ -110,42 +85,6 @@ def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_change
 def test_no_item_can_be_written_to_a_shard_that_queries_do_not_read() -> None:
     with pytest.raises(ValueError, match="4 shards, but queries read 1"):
         Shards(read=1, written=4)
-
-
-# the list of a customer's purchases -----------------------------------------------------------------------------------
-def test_purchases_are_the_lines_of_the_paid_orders_of_a_customer(harness: ShopHarness) -> None:
-    harness.open_shop()
-    harness.place_order("unpaid", mug=3)
-    cancelled = harness.place_order("cancelled", mug=1)
-    harness.pay_order(cancelled, "evt_2", "pi_2")
-    harness.process_all()
-    cancellation.cancel_order(harness.shop, ANN, cancelled)
-    cancellation.agree_cancel(harness.shop, WAREHOUSE, cancelled)
-    first = harness.place_order("first", mug=2)
-    harness.pay_order(first, "evt_3", "pi_3")
-    harness.process_all()
-    harness.dispatch_order(first)
-    harness.deliver_order(first)
-    returns.return_goods(harness.shop, STAFF, "back", first, {"mug": returns.ReturnedGoods(1, restock=True)})
-    second = harness.place_order("second", pot=4)
-    harness.pay_order(second, "evt_4", "pi_4")
-    harness.process_all()
-    with open_api(harness) as api:
-        bought = api.call("GET", "/customers/ann/bought", Token("ann")).body["items"]
-        assert api.call("GET", "/customers/ann/bought", Token("bob")).status == 404
-    lines = {order["order_id"]: order["products"] for order in bought}
-    mug = {"product_id": "mug", "name": "Blue mug", "quantity": 2, "returned": 1, "price": 1250}
-    pot = {"product_id": "pot", "name": "Blue pot", "quantity": 4, "returned": 0, "price": 1250}
-    assert lines == {first: [mug], second: [pot]}
-
-
-def test_an_archived_order_is_no_purchase_and_stays_in_the_list_of_orders(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    harness.advance_days(396)
-    harness.process_all()
-    assert sales.list_purchases_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items == ()
-    listed = orders.list_orders_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
-    assert [(one.order_id, one.archived, one.status) for one in listed] == [(order_id, True, "DELIVERED")]
 
 
 # drift ----------------------------------------------------------------------------------------------------------------

@@ -2,16 +2,13 @@
 
 import json
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from functions.adapters import mail_suppression
 from functions.handlers import copies_reader
-from functions.model.entities import Address
 from functions.runtime import clients
-from functions.shop import discounts, orders, placing, returns
-from functions.shop.fulfilment import fulfil_order
+from functions.shop import discounts, placing
 from local.laptop import shop_client
 from local.world.harness import ANN, HOME_ADDRESS, READERS, STAFF, ShopHarness
 from ops.__main__ import main
@@ -19,7 +16,7 @@ from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
 from proof.mutants.items import stored_items, stored_order, text
 from proof.support.archiving import archived_objects, create_delivered_order, order_messages, run_archive
-from proof.support.client_faults import crash_at, record_calls
+from proof.support.client_faults import crash_at
 from proof.support.operator_shop import fake_shop_with_buckets
 
 LIFE = [
@@ -43,12 +40,6 @@ def entries(image: Image) -> list[tuple[str, str, str]]:
     return [(version, one[2] if one[2:] else f"Order{one[1].title()}", one[1]) for version, one in parts]
 
 
-def move_away(harness: ShopHarness, order_id: str, number: int) -> None:
-    """Change the address of an order. `number`: a number that no earlier call had."""
-    address = Address(name="Ann", street=f"{number} Elm Row", postcode="1010", city="Wien", country="AT")
-    orders.change_address(harness.shop, ANN, order_id, address)
-
-
 def archived_order(harness: ShopHarness) -> Image:
     """Return the order in the latest archive object."""
     objects = archived_objects(harness, "orders/")
@@ -69,16 +60,6 @@ def restore(harness: ShopHarness, order_id: str) -> None:
 
 
 # entries --------------------------------------------------------------------------------------------------------------
-def test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    order = stored_order(harness, order_id)
-    assert entries(order) == LIFE[1:]
-    times = {version: entry["S"].split(" ")[0] for version, entry in order["timeline"]["M"].items()}
-    for version, name in (("2", "paid_at"), ("5", "delivered_at")):
-        assert times[version] == text(order, name).replace("-", "").replace(":", "")
-    assert shown_timeline(harness, order_id) == [
-        f"{event}, {status}, version {number}" for number, event, status in LIFE
-    ]
 
 
 def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarness) -> None:
@@ -87,47 +68,6 @@ def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarne
     wanted = {"mug": placing.RequestedLine(1)}
     free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
     assert shown_timeline(harness, free) == ["OrderPaid, PAID, version 1"]
-
-
-def test_no_entry_is_lost_if_a_process_dies_while_it_moves_earlier_entries(harness: ShopHarness) -> None:
-    """The 17th change of the address is the 17th entry. The change is one read and one write."""
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    for number in range(16):
-        move_away(harness, order_id, number)
-    assert stored_items(harness, "EarlierTimeline") == []
-    with crash_at("dynamodb", "*", "after", 2):
-        move_away(harness, order_id, 16)
-    (order,), moved = stored_items(harness, "Order"), stored_items(harness, "EarlierTimeline")
-    timelines = [order["timeline"], *(image["entries"] for image in moved)]
-    assert sorted(int(version) for timeline in timelines for version in timeline["M"]) == list(range(2, 19))
-    assert len(order["timeline"]["M"]) == 4
-
-
-def test_a_transaction_without_room_for_a_further_item_moves_no_entries(harness: ShopHarness) -> None:
-    """The return, its refund, the stock, the expiry marker, the command and the order are six items."""
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    for number in range(13):
-        move_away(harness, order_id, number)
-    harness.pay_order(order_id)
-    fulfil_order(harness.shop, order_id)
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    assert (len(entries(stored_order(harness, order_id))), len(stored_items(harness, "EarlierTimeline"))) == (4, 1)
-    table, order = harness.shop.table, stored_order(harness, order_id)
-    (moved,) = stored_items(harness, "EarlierTimeline")
-    whole = {**order["timeline"]["M"], **moved["entries"]["M"]}
-    table.client.put_item(TableName=table.name, Item={**order, "timeline": {"M": whole}})
-    table.client.delete_item(TableName=table.name, Key={"PK": moved["PK"], "SK": moved["SK"]})
-    with (
-        mock.patch.object(returns, "TRANSACTION_LIMIT", 6),
-        record_calls("dynamodb", "TransactWriteItems") as writes,
-    ):
-        pieces = {"mug": returns.ReturnedGoods(2, restock=True)}
-        returns.return_goods(harness.shop, STAFF, "back", order_id, pieces)
-    assert [len(write["TransactItems"]) for write in writes] == [6]
-    assert [version for version, _, _ in entries(stored_order(harness, order_id))] == [str(n) for n in range(2, 20)]
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
@@ -139,20 +79,6 @@ def test_the_archive_shows_an_order_and_its_timeline_as_they_were_before_the_loc
     assert entries(archived) == LIFE[1:]
     names = ("status", "updated_at", "version", "timeline", "lines")
     assert [archived[name] for name in names] == [before[name] for name in names]
-
-
-def test_a_restored_order_has_an_entry_for_the_restore_and_is_archived_with_its_own_time(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    before = stored_order(harness, order_id)
-    archive(harness)
-    restore(harness, order_id)
-    *earlier, last = entries(stored_order(harness, order_id))
-    assert (earlier, last[1:]) == (LIFE[1:], ("OrderRestored", "DELIVERED"))
-    archive(harness)
-    archived = archived_order(harness)
-    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
-    assert [entry[1:] for entry in entries(archived)] == [entry[1:] for entry in (*LIFE[1:], last)]
-    assert (text(archived, "updated_at"), text(archived, "status")) == (text(before, "updated_at"), "DELIVERED")
 
 
 # the timeline of a restored order -------------------------------------------------------------------------------------
@@ -170,26 +96,6 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------
-def test_the_record_after_a_lost_one_writes_the_activity_of_both(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    harness.process_all(("copies_reader",))
-    harness.pay_order(order_id)
-    fulfil_order(harness.shop, order_id)
-    _, fulfilling = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
-    assert READERS["copies_reader"].handler({"Records": [fulfilling]}, None) == {"batchItemFailures": []}
-    found = {(text(one, "event"), one["version"]["N"]) for one in stored_items(harness, "Activity")}
-    assert found == {("OrderPlaced", "1"), ("OrderPaid", "2"), ("OrderFulfilling", "3")}
-
-
-def test_the_summary_has_the_version_of_its_order_after_a_change_that_it_does_not_show(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    harness.process_all(("copies_reader",))
-    move_away(harness, order_id, 1)
-    harness.process_all(("copies_reader",))
-    (summary,) = stored_items(harness, "OrderSummary")
-    assert (summary["version"], text(summary, "status")) == ({"N": "2"}, "PENDING")
 
 
 def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:

@@ -10,9 +10,8 @@ from functions.model import entities
 from functions.runtime import clients
 from functions.shop import cancellation
 from local.world.harness import ANN, ShopHarness
-from ops.commands.drift import DriftCheck
 from proof.mutants.items import number, stored_items, text
-from proof.support.client_faults import fail_calls, record_calls, run_before_call
+from proof.support.client_faults import record_calls, run_before_call
 
 
 def pay_order(harness: ShopHarness, key: str, **quantities: int) -> str:
@@ -37,19 +36,6 @@ def count(harness: ShopHarness) -> int:
     return len(copies_reader.handler({"Records": harness.new_records()}, None)["batchItemFailures"])
 
 
-def test_several_orders_of_a_product_in_a_batch_all_count(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    for pieces in (1, 2, 3):
-        pay_order(harness, f"key-{pieces}", mug=pieces, pot=1)
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        assert count(harness) == 0
-    assert len(writes) == 1
-    assert (units(harness), sales(harness)) == ({"mug": 6, "pot": 3}, (3, 9, 9 * 1250))
-    pay_order(harness, "key-4", mug=4)
-    assert count(harness) == 0
-    assert (units(harness), sales(harness)) == ({"mug": 10, "pot": 3}, (4, 13, 13 * 1250))
-
-
 def test_of_two_changes_of_an_order_in_a_batch_the_later_counts(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     pay_order(harness, "key-1", mug=1)
@@ -71,36 +57,6 @@ def test_two_readers_that_count_the_same_product_at_once_lose_nothing(harness: S
     with run_before_call("dynamodb", "TransactWriteItems", lambda: count(harness)):
         assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert (units(harness), sales(harness)) == ({"mug": 6}, (3, 6, 6 * 1250))
-
-
-def test_two_readers_that_create_the_same_totals_at_once_lose_nothing(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    pay_order(harness, "key-2", mug=2)
-    records = harness.new_records()
-    pay_order(harness, "key-3", mug=3)
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: count(harness)):
-        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
-    assert units(harness) == {"mug": 5}
-
-
-def test_an_order_that_cannot_be_counted_keeps_no_other_of_its_batch_from_being_counted(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    for pieces in (1, 2, 3):
-        pay_order(harness, f"key-{pieces}", mug=pieces)
-    records = harness.new_records()
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all orders, then only order 1
-        assert len(copies_reader.handler({"Records": records}, None)["batchItemFailures"]) == 1
-    assert (units(harness), sales(harness)[:2]) == ({"mug": 5}, (2, 5))
-
-
-def test_the_copies_of_a_batch_are_written_although_nothing_can_be_counted(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    for pieces in (1, 2):
-        pay_order(harness, f"key-{pieces}", mug=pieces)
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
-        assert count(harness) == 2
-    assert sorted(number(sale, "quantity") for sale in stored_items(harness, "Sale")) == [1, 2]
-    assert [text(summary, "status") for summary in stored_items(harness, "OrderSummary")] == ["PAID", "PAID"]
 
 
 def test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction(harness: ShopHarness) -> None:
@@ -153,40 +109,3 @@ def test_totals_that_another_transaction_changes_are_read_again_and_not_sent_aga
         events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
     assert (len(sent), len(reads)) == (2, 2)
     assert units(harness) == {"mug": 1}
-
-
-def test_a_transaction_of_several_orders_has_no_more_items_than_allowed(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    for pieces in (1, 2, 3, 4):
-        pay_order(harness, f"key-{pieces}", mug=pieces, pot=1)
-    with (
-        mock.patch.object(copies_reader, "MAX_FOLDED_ITEMS", 6),
-        record_calls("dynamodb", "TransactWriteItems") as writes,
-    ):
-        assert count(harness) == 0
-    sizes = [len(write["TransactItems"]) for write in writes]
-    assert max(sizes) <= 6
-    assert len(sizes) < 4, "some orders share a transaction"
-    assert units(harness) == {"mug": 10, "pot": 4}
-
-
-def check_with_shards(harness: ShopHarness, shards: int) -> set[str]:
-    """Check and repair the totals, with so many shards for each minute. Return the shards that have sales then."""
-    harness.open_shop(available=100)
-    for number_of_order in range(6):
-        pay_order(harness, f"key-{number_of_order}", mug=1)
-    assert count(harness) == 0
-    with mock.patch.object(entities, "SALES_MINUTE_SHARDS", entities.Shards(shards, shards)):
-        DriftCheck(harness.shop, pause_seconds=0, repair=True).check_all()
-    assert sales(harness) == (6, 6, 6 * 1250)
-    return {text(minute, "shard") for minute in stored_items(harness, "SalesMinute") if number(minute, "orders")}
-
-
-def test_a_check_after_shards_were_added_changes_no_total(harness: ShopHarness) -> None:
-    assert all(int(shard) < entities.SALES_MINUTE_SHARDS.written for shard in check_with_shards(harness, 64))
-
-
-def test_a_check_after_shards_were_removed_moves_their_sales_into_shards_that_queries_read(
-    harness: ShopHarness,
-) -> None:
-    assert check_with_shards(harness, 1) == {"0"}
