@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.model.lambdas import resource_prefix
-from functions.shop import customers, erasure, follows, products, refunds, reviews
-from functions.shop.shop import Caller
+from functions.shop import erasure
 from local.event_source_mappings import FilterCriteria
-from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
-from proof.mutants.items import number, stored_items, stored_order, text
-from proof.support.archiving import create_delivered_order
+from local.world.harness import ANN, READERS, WORKERS, ShopHarness
+from proof.mutants.items import stored_order, text
 from stacks import synth_cache
 
 
@@ -47,44 +45,6 @@ def _events_of_queue(resources: dict[str, Any], reaction: str) -> set[str]:
         if id.startswith(f"{reaction}Reaction") and one["Type"] == "AWS::Events::Rule"
     ]
     return set(rule["EventPattern"]["detail-type"])
-
-
-def test_a_customer_gets_a_mail_for_each_step_of_an_order_and_for_its_refund(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.pay_order(order_id)
-    deliver_what_passes_the_filters(harness)
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    deliver_what_passes_the_filters(harness)
-    assert len(harness.sent_mails()) == 4, "placed, paid, shipped, delivered"
-    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
-    deliver_what_passes_the_filters(harness)
-    assert (harness.provider.refunded_amount("pi_1"), len(harness.sent_mails())) == (100, 6), "and its credit note"
-
-
-def test_followers_of_a_product_with_backorders_get_a_mail_when_it_is_in_stock_again(harness: ShopHarness) -> None:
-    harness.open_shop()
-    products.create_product(harness.shop, STAFF, "jug", "Blue jug", 990, "EUR", 1, backorder=True)
-    harness.place_order(jug=2)
-    bob = Caller("bob")
-    customers.register_customer(harness.shop, bob, "bob@example.com", "Bob Birch")
-    follows.follow_product(harness.shop, bob, "jug")
-    deliver_what_passes_the_filters(harness)
-    before = len(harness.sent_mails())
-    products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
-    deliver_what_passes_the_filters(harness)
-    assert len(harness.sent_mails()) == before + 1
-
-
-def test_a_deleted_review_leaves_the_rating(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    reviews.write_review(harness.shop, ANN, "mug", order_id, 5, "Keeps warm.")
-    deliver_what_passes_the_filters(harness)
-    reviews.delete_review(harness.shop, ANN, "mug", ANN.id)
-    deliver_what_passes_the_filters(harness)
-    (rating,) = stored_items(harness, "Rating")
-    assert (number(rating, "reviews"), number(rating, "stars")) == (0, 0)
 
 
 def test_an_erased_customer_has_no_name_on_an_open_order(harness: ShopHarness) -> None:

@@ -1,4 +1,4 @@
-"""Fulfilment: the orders of a batch share one transaction, and each has one invoice with the next number."""
+"""Fulfilment: a worker reads the last invoice number after its orders, so that the number is seldom outdated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Personal data: no log line contains it, when everything works and when each step fails."""
+"""Personal data: no log line contains it if mails are rejected or fail."""
 
 import io
 import logging

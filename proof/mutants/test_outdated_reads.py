@@ -4,28 +4,26 @@ In the `with` block of `outdated_reads`, each eventually consistent read shows t
 the `with` block of `change_first_answer`, the first read happened before the latest writes.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 from typing import Any
 from unittest import mock
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from functions.dynamodb.errors import TableBusy, WriteImpossible
 from functions.handlers import copies_reader, event_publisher, order_notification_worker
 from functions.model import entities
 from functions.model.entities import Shards
-from functions.model.errors import OutOfStock, ShopError
+from functions.model.errors import OutOfStock
 from functions.runtime import clients
-from functions.shop import cancellation, customers, payments, placing, products, refunds, shipments
+from functions.shop import cancellation, payments, placing, products, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Caller
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from proof.mutants.items import number, stored_items, stored_order, text
 from proof.support.archiving import create_delivered_order
-from proof.support.client_faults import lose_response, record_calls
+from proof.support.client_faults import record_calls
 from proof.support.late_replica import late_replica
 
 JUG = {"jug": placing.RequestedLine(2)}
@@ -55,15 +53,6 @@ def change_first_answer(operation: str, change: Callable[[dict[str, Any]], None]
     return answers_of(operation, lambda _, answer: change(answer) if next(answers) == 0 else None)
 
 
-@contextmanager
-def assert_accepted() -> Iterator[None]:
-    """Fail the test if the shop rejects a command in the `with` block."""
-    try:
-        yield
-    except ShopError as error:
-        pytest.fail(f"the shop rejected the command: {error}")
-
-
 def fulfilled_order(harness: ShopHarness, pieces: int = 2) -> str:
     harness.open_shop()
     order_id = harness.place_order(mug=pieces)
@@ -73,35 +62,6 @@ def fulfilled_order(harness: ShopHarness, pieces: int = 2) -> str:
 
 
 # commands -------------------------------------------------------------------------------------------------------------
-def test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    harness.pay_order(order_id)
-    with outdated_reads(harness):
-        fulfil_order(harness.shop, order_id)
-        with assert_accepted():
-            harness.dispatch_order(order_id)
-    assert text(stored_order(harness, order_id), "status") == "SHIPPED"
-
-
-def test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered(harness: ShopHarness) -> None:
-    order_id = fulfilled_order(harness)
-    with outdated_reads(harness):
-        harness.dispatch_order(order_id)
-        with assert_accepted():
-            harness.deliver_order(order_id)
-    assert text(stored_order(harness, order_id), "status") == "DELIVERED"
-
-
-def test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment(harness: ShopHarness) -> None:
-    order_id = fulfilled_order(harness)
-    harness.dispatch_order(order_id)
-    with outdated_reads(harness):
-        harness.deliver_order(order_id)
-        again = shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
-    assert again.status == "DELIVERED"
-
-
 def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
     """A Query may read the order before the first dispatch, and the shipments after it. According to the outdated
     order, the next shipment has the id of the dispatched shipment. So the transaction would write this shipment twice.
@@ -120,27 +80,6 @@ def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness:
             pytest.fail(f"DynamoDB rejected the write: {error}")
     statuses = {text(one, "shipment_id")[-1]: text(one, "status") for one in stored_items(harness, "Shipment")}
     assert statuses == {"1": "DISPATCHED", "2": "DISPATCHED", "3": "REQUESTED"}
-
-
-def test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request(harness: ShopHarness) -> None:
-    order_id = fulfilled_order(harness)
-    with (
-        record_calls("dynamodb", "TransactWriteItems") as writes,
-        lose_response("dynamodb", "TransactWriteItems"),
-        pytest.raises(ReadTimeoutError),
-    ):
-        harness.dispatch_order(order_id)
-    assert len(writes) == 1
-
-
-def test_a_payment_is_recorded_with_its_order_although_the_order_was_placed_after_the_read(
-    harness: ShopHarness,
-) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    with change_first_answer("Query", lambda answer: answer.update(Items=[])):
-        assert harness.pay_order(order_id) == "CAPTURED"
-    assert text(stored_order(harness, order_id), "status") == "PAID"
 
 
 def test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one(
@@ -222,17 +161,6 @@ def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this
 
 
 # placing orders -------------------------------------------------------------------------------------------------------
-def test_an_order_is_rejected_only_after_a_consistent_read(harness: ShopHarness) -> None:
-    harness.open_shop()
-    with outdated_reads(harness):
-        products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1)
-        products.receive_stock(harness.shop, STAFF, "first jug", "jug", 10)
-        customers.register_customer(harness.shop, Caller("eve"), "eve@example.com", "Eve")
-        with assert_accepted():
-            placing.place_order(harness.shop, Caller("eve"), "key-1", JUG, HOME_ADDRESS, {})
-    assert [text(order, "customer_id") for order in stored_items(harness, "Order")] == ["eve"]
-
-
 def test_a_repeated_order_is_answered_with_its_current_state(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)
@@ -268,15 +196,6 @@ def test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_orde
     with outdated_reads(harness):
         harness.open_shop()
         harness.place_order(mug=2)
-        assert send_mails(harness) == 1
-
-
-def test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago(harness: ShopHarness) -> None:
-    harness.open_shop()
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
-    harness.place_order(mug=2)
-    with outdated_reads(harness):
-        customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": True})
         assert send_mails(harness) == 1
 
 

@@ -1,9 +1,7 @@
 """Roles: a Lambda that handles more than 100 orders or items needs no action that its role in the template lacks."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,11 @@ import pytest
 
 from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
 from functions.runtime import clients, environment
-from functions.shop import customers, follows, imports, placing, products, refunds
+from functions.shop import customers, follows, placing, products
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.world.harness import ANN, HOME_ADDRESS, READERS, STAFF, WORKERS, ShopHarness
-from proof.mutants.items import stored_items, stored_order, text
+from proof.mutants.items import stored_items, text
 from proof.support.permissions import allowed, asks
 from proof.support.synthesized import SynthesizedTemplate
 from stacks import synth_cache
@@ -115,44 +113,6 @@ def test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_act
         customer_erasure.handler({"time": f"{harness.now():%Y-%m-%dT%H:%M:%SZ}"}, None)
         harness.process_all()
     assert stored_items(harness, "Follow") == []
-    assert missing_actions(actions) == set()
-
-
-def test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles(harness: ShopHarness) -> None:
-    harness.open_shop(available=MANY)
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
-    place_many(harness, "unpaid", MANY)
-    harness.clock_offset = timedelta(hours=1)
-    with record_actions(harness) as actions:
-        backlog_metrics.handler({}, None)
-        order_deadlines.handler({"time": f"{harness.now():%Y-%m-%dT%H:%M:%SZ}"}, None)
-        harness.process_all()
-    assert Counter(text(order, "status") for order in stored_items(harness, "Order")) == {"LAPSED": MANY}
-    assert missing_actions(actions) == set()
-
-
-def test_an_order_with_many_items_is_archived_with_the_actions_of_the_roles(harness: ShopHarness) -> None:
-    harness.open_shop()
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
-    lines = [
-        imports.ParsedLine(key, {"product_id": f"p{key}", "name": "Cup", "price": 100, "currency": "EUR"}, 5)
-        for key in range(MANY)
-    ]
-    with record_actions(harness) as actions:
-        imports.import_products(harness.shop, STAFF, "file", {}, lambda: lines)
-        harness.process_all()
-        order_id = harness.place_order("all", **{f"p{key}": 1 for key in range(90)})
-        harness.pay_order(order_id)
-        harness.process_all()
-        for key in range(20):
-            refunds.refund_order(harness.shop, STAFF, f"sorry {key}", order_id, 10)
-        harness.dispatch_order(order_id)
-        harness.deliver_order(order_id)
-        harness.process_all()
-        assert len(harness.partition(f"ORDER#{order_id}")) > 25, "more than one request deletes"
-        harness.advance_days(days=396)
-        harness.process_all()
-    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
     assert missing_actions(actions) == set()
 
 

@@ -1,37 +1,16 @@
 """Requests and deliveries that come twice, late, or at the same moment: each has its effect once."""
 
-import json
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import Any
-from unittest import mock
 
-from functions.model.entities import Address
-from functions.runtime import clients
-from functions.shop import customers, follows, orders, products, reviews
+from functions.shop import customers, follows, products
 from functions.shop.shop import Caller
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
-from ops.commands import restore
 from proof.mutants.items import before_put_of, number, stored_items, stored_order, text
-from proof.mutants.test_stock_parts import available_by_part, create_vases
-from proof.support.archiving import (
-    create_delivered_order,
-    expire_everything,
-    order_messages,
-    run_archive,
-)
-from proof.support.client_faults import crash_at, fail_calls, run_before_call
+from proof.support.archiving import order_messages, run_archive
+from proof.support.client_faults import crash_at
 
 
 # idempotency keys -----------------------------------------------------------------------------------------------------
-def test_receipts_with_different_keys_all_add_to_the_stock_and_a_repeated_one_does_not(harness: ShopHarness) -> None:
-    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
-    for key in ("1", "2", "3", "4", "10", "11", "2", "11"):
-        products.receive_stock(harness.shop, STAFF, key, "mug", 7)
-    (stock,) = stored_items(harness, "Stock")
-    assert (number(stock, "available"), number(stock, "received")) == (42, 42)
-
-
 def test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_alike(harness: ShopHarness) -> None:
     """The first 16 bits of the keyed hashes of these two keys are equal."""
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
@@ -39,15 +18,6 @@ def test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_a
         products.receive_stock(harness.shop, STAFF, key, "mug", 7)
     (stock,) = stored_items(harness, "Stock")
     assert number(stock, "available") == 14
-
-
-def test_two_orders_are_placed_although_the_hashes_of_their_keys_begin_alike(harness: ShopHarness) -> None:
-    """The first 16 bits of the keyed hashes from which these two orders get their ids are equal."""
-    harness.open_shop(available=10)
-    for key in ("key-197", "key-348"):
-        harness.place_order(key, mug=2)
-    assert len(stored_items(harness, "Order")) == 2
-    assert sum(number(stock, "available") for stock in stored_items(harness, "Stock")) == 16
 
 
 # names ----------------------------------------------------------------------------------------------------------------
@@ -107,53 +77,7 @@ def test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new
     assert len(harness.sent_mails()) == 6
 
 
-# reviews --------------------------------------------------------------------------------------------------------------
-def test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on(
-    harness: ShopHarness,
-) -> None:
-    order_id = create_delivered_order(harness)
-    reviews.write_review(harness.shop, ANN, "mug", order_id, 1, "Broken.")
-    (first,) = stored_items(harness, "Review")
-    harness.process_all()
-    harness.clock_offset += timedelta(days=1)
-    reviews.delete_review(harness.shop, ANN, "mug", ANN.id)
-    reviews.write_review(harness.shop, ANN, "mug", order_id, 5, "Keeps warm.")
-    harness.process_all()
-    (again,) = stored_items(harness, "Review")
-    assert (number(first, "version"), number(again, "version")) == (1, 3)
-    assert text(again, "created_at") == text(first, "created_at")
-    (rating,) = stored_items(harness, "Rating")
-    assert (number(rating, "reviews"), number(rating, "stars")) == (1, 5)
-
-
 # the archive ----------------------------------------------------------------------------------------------------------
-def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHarness) -> None:
-    """The copies Lambda fails each time it adds the order to the totals. The order expires before the retry."""
-    harness.open_shop()
-    order_id = harness.place_order(mug=2, pot=1)
-    harness.pay_order(order_id)
-    harness.process_all(("event_publisher",))
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    harness.process_all(("event_publisher",))
-    with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
-        for record in harness.all_records:
-            READERS["copies_reader"].handler({"Records": [record]}, None)
-    (expiry,) = stored_items(harness, "ExpiryMarker")
-    due = {**expiry, "ttl": {"N": str(int(harness.now().timestamp()))}}
-    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=due)
-    harness.advance_days(0.01)
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    messages = order_messages(harness.take_messages("archive"))
-    assert len(run_archive(*messages)) == 1
-    assert text(stored_order(harness, order_id), "type") == "Order"
-    READERS["copies_reader"].handler({"Records": harness.all_records}, None)
-    assert run_archive(*messages) == []
-    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
-    sold = {text(total, "product_id"): number(total, "pieces") for total in stored_items(harness, "BestSeller")}
-    assert sold == {"mug": 2, "pot": 1}
-
-
 def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopHarness) -> None:
     """The copies Lambda never gets the record of the payment, and dies while it copies the next record."""
     harness.open_shop()
@@ -180,61 +104,3 @@ def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopH
     assert {text(sale, "product_id"): number(sale, "quantity") for sale in stored_items(harness, "Sale")} == {
         "mug": 2, "pot": 1,
     }  # fmt: skip
-
-
-def test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore(harness: ShopHarness) -> None:
-    """The order needs two transactions. Its stub disappears after the restore read it, before the first transaction."""
-    order_id = create_delivered_order(harness)
-    run_archive(*expire_everything(harness))
-    harness.process_all()
-    harness.clock_offset += timedelta(hours=1)
-    table = harness.shop.table
-    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
-
-    def delete_stub() -> None:
-        table.client.delete_item(TableName=table.name, Key=key)
-
-    fetch = restore.make_archive_fetcher(clients.client("s3"), "archive")
-    with (
-        mock.patch.object(restore, "MAX_TRANSACTION_ITEMS", 1),
-        run_before_call("dynamodb", "TransactWriteItems", delete_stub),
-    ):
-        restore.restore_order(harness.shop, fetch, order_id)
-    assert [text(image, "type") for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice"]
-
-
-# timelines ------------------------------------------------------------------------------------------------------------
-def test_the_timeline_of_an_order_has_each_of_many_changes(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    for number_of_house in range(40):
-        address = Address(name="Ann", street=f"{number_of_house} Elm Row", postcode="1010", city="Wien", country="AT")
-        orders.change_address(harness.shop, ANN, order_id, address)
-    timelines = [image["timeline"] for image in stored_items(harness, "Order")]
-    timelines += [image["entries"] for image in stored_items(harness, "EarlierTimeline")]
-    versions = [int(version) for timeline in timelines for version in timeline["M"]]
-    assert sorted(versions) == list(range(2, 42)), "the order says when it was placed"
-
-
-# busy stock -----------------------------------------------------------------------------------------------------------
-def test_an_order_takes_its_pieces_from_another_part_if_one_is_busy(harness: ShopHarness) -> None:
-    create_vases(harness, 40, parts=4)
-    asked: list[object] = []
-
-    def cancel_first(params: dict[str, Any], **_: Any) -> Any:
-        asked.append(json.loads(params["body"])["TransactItems"][1]["Update"]["Key"])
-        if len(asked) > 1:
-            return None
-        reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}]
-        error = {"Error": {"Code": "TransactionCanceledException", "Message": "busy"}, "CancellationReasons": reasons}
-        return SimpleNamespace(status_code=400, headers={}), {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
-
-    events = clients.client("dynamodb").meta.events
-    events.register_first("before-call.dynamodb.TransactWriteItems", cancel_first)
-    try:
-        harness.place_order("hot", vase=1)
-    finally:
-        events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
-    first, second = asked
-    assert first != second
-    assert sorted(available_by_part(harness).values()) == [9, 10, 10, 10]

@@ -60,8 +60,6 @@ def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness)
 
 
 # the list of a product's sales ----------------------------------------------------------------------------------------
-
-
 def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes(harness: ShopHarness) -> None:
     """With four shards, five of these orders are in another shard than with one shard."""
     harness.open_shop(available=100)

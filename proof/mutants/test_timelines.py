@@ -60,8 +60,6 @@ def restore(harness: ShopHarness, order_id: str) -> None:
 
 
 # entries --------------------------------------------------------------------------------------------------------------
-
-
 def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarness) -> None:
     harness.open_shop()
     discounts.create_discount(harness.shop, STAFF, "gift", 10000)
@@ -96,8 +94,6 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------
-
-
 def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     (before,) = stored_items(harness, "OrderSummary")
