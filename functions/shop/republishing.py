@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.errors import Permanent
+from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
 from functions.model import changes, events
 from functions.model.changes import Change, past_change
@@ -69,7 +69,7 @@ def republish_order(
         try:
             change = latest_change(image)
         except Permanent as error:
-            shop.table.on_decode_error(image, error)
+            shop.table.on_decode_error(image, Unreadable(str(error)))
             continue
         if change is not None and isinstance(change.after, Order):
             found += [*list_changes(change.after, partition), *_expiry_change(shop, change.after)]

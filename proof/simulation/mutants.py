@@ -48,6 +48,7 @@ from functions.shop import (
     product_alerts,
     refund_processing,
     refunds,
+    republishing,
     returns,
     reviews,
     shipments,
@@ -485,13 +486,13 @@ MUTANTS = (
     Mutant(
         "replays anew",
         "a replayed change gets another id at each replay",
-        patch_attribute(rebuild, "_change_to_current_status", s.replay_with_new_id),
+        patch_attribute(republishing, "_change_to_current_status", s.replay_with_new_id),
         first_seed=9,
     ),
     Mutant(
         "replays for ever",
         "a change is replayed although the markers of its effects have expired",
-        patch_attribute(rebuild, "MAX_REPLAY_AGE_DAYS", 100_000),
+        patch_attribute(republishing, "MAX_REPLAY_AGE_DAYS", 100_000),
         first_seed=4,
     ),
     # The next bugs concern the stream, the queues and the event bus.

@@ -41,6 +41,7 @@ from functions.shop import (
     payments,
     product_alerts,
     refunds,
+    republishing,
     returns,
     shipments,
     started_payments,
@@ -48,7 +49,6 @@ from functions.shop import (
     stock_parts,
 )
 from functions.shop.shop import Caller
-from ops.repair import rebuild
 from ops.repair.rebuild import redrive_record
 from proof.simulation import template
 
@@ -355,7 +355,7 @@ def replay_with_new_id(order: entities.Order, partition: Sequence[Any]) -> Itera
     return (replace(change, id=new_delivery_id()) for change in _REACHED(order, partition))
 
 
-_REACHED = rebuild._change_to_current_status
+_REACHED = republishing._change_to_current_status
 
 
 # Bugs in mails --------------------------------------------------------------------------------------------------------
