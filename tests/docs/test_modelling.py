@@ -12,7 +12,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from docs.generate import DOCS
 from docs.pages import cost as cost_page
@@ -279,13 +278,6 @@ def found(client: Any, table: str, key: str, value: str) -> int:
         Select="COUNT",
     )
     return int(answer["Count"])
-
-
-def test_the_engine_adds_no_index_with_more_than_two_key_attributes(create: Callable[..., Any]) -> None:
-    """If this fails, the engine supports such indexes now. Then test the page's answer with several attributes."""
-    client = create("several")
-    with pytest.raises(ClientError, match="length less than or equal to 2"):
-        client.update_table(TableName="several", **new_index("carrier", *BY_TRACKING))
 
 
 # one table or several -------------------------------------------------------------------------------------------------
