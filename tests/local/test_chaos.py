@@ -138,6 +138,12 @@ def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: ShopCo
         ({"switch": "twice", "of": "warehouse"}, "of"),
         ({"switch": "kill", "process": "page"}, "process"),
         ({"switch": "open"}, "switch"),
+        ({"switch": "fail", "of": "copies_reader", "times": 0}, "times"),
+        ({"switch": "fail", "of": "copies_reader", "times": "3"}, "times"),
+        ({"switch": "reader", "name": "nobody", "running": False}, "name"),
+        ({"switch": "reader", "name": "copies_reader", "running": 0}, "running"),
+        ({"switch": "advance", "by": "soon"}, "by"),
+        ({"switch": "mails", "refuse": "1"}, "refuse"),
     ],
 )
 def test_an_invalid_value_is_rejected_by_its_field(shop: ShopContext, body: dict[str, Any], field: str) -> None:

@@ -159,6 +159,44 @@ def test_every_noun_is_that_of_a_type_that_exists(explorer: PatternExplorer) -> 
     assert {"Customer", "Order", "Product", "Review"} <= nouns
 
 
+MUG = {"product_id": "mug"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "body", "field"),
+    [
+        ("A9", {"arguments": []}, "arguments"),
+        ("A9", {"arguments": {"product_id": 7}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": ""}}, "arguments.product_id"),
+        ("A12", {"arguments": {"order_id": "o" * 5000}}, "arguments"),
+        ("A9", {"arguments": {**MUG, "PK": "x"}}, "arguments.PK"),
+        ("A9", {"arguments": MUG, "from": "yesterday"}, "from"),
+        ("A9", {"arguments": MUG, "from": 2026}, "from"),
+        ("A12", {"arguments": {"order_id": "o1"}, "cursor": "x"}, "cursor"),
+        ("A9", {"arguments": MUG, "limit": 101}, "limit"),
+        ("A9", {"arguments": MUG, "limit": True}, "limit"),
+        ("A9", {"arguments": MUG, "filter": ["stars > 1"]}, "filter"),
+        ("A9", {"arguments": MUG, "project": "total"}, "project"),
+        ("A9", {"arguments": MUG, "where": {"stars": "1"}}, "where"),
+        ("", {"pk": 7}, "pk"),
+        ("", {"pk": "P" * 2049}, "pk"),
+        ("", {"pk": "P", "index": "GSI9"}, "index"),
+        ("", {"pk": "P", "how": "contains", "sk": "x"}, "how"),
+        ("", {"pk": "P", "sk": "x"}, "sk"),
+        ("", {"pk": "P", "how": "BETWEEN", "sk": "x"}, "sk_to"),
+        ("", {"pk": "P", "how": "BETWEEN", "sk": "z", "sk_to": "a"}, "pk"),
+        ("", {"pk": "P", "cursor": '{"PK": "Q", "SK": "x"}'}, "cursor"),
+        ("", {"pk": "P", "Item": {}}, "Item"),
+    ],
+)
+def test_an_invalid_read_is_rejected_by_its_field(
+    explorer: PatternExplorer, pattern: str, body: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidField) as rejected:
+        explorer.run_pattern(pattern, body) if pattern else explorer.query_key(body)
+    assert rejected.value.field == field
+
+
 # writes ---------------------------------------------------------------------------------------------------------------
 def test_the_client_of_the_view_refuses_to_write(running: Any, table: Table) -> None:
     client = read_only_table(running).client
