@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from functions.adapters import object_store
 from functions.api.http import problems
 from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
-from functions.dynamodb.stream_batch import StreamBatch
 from functions.handlers import (
     archive_worker,
     copies_reader,
@@ -27,10 +25,9 @@ from functions.handlers import (
 )
 from functions.handlers import order_notification_worker as mailing
 from functions.mails import order_notifications as mail_texts
-from functions.model import changes, copies, entities, errors, money, pricing, states, totals
+from functions.model import copies, entities, errors, money, pricing, states, totals
 from functions.model import table as t
 from functions.runtime import dead_letters
-from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     cancellation,
     credit_notes,
@@ -38,8 +35,6 @@ from functions.shop import (
     data_export,
     diagnosis,
     discounts,
-    disputes,
-    external_refunds,
     fulfilment,
     offline_payments,
     order_notifications,
@@ -59,7 +54,6 @@ from functions.shop import (
 )
 from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
-from ops.commands import restore
 from ops.repair import rebuild, total_checks
 from proof.mutants.edits import edit_code
 from proof.simulation import mutations as s
@@ -198,7 +192,6 @@ MUTANTS = (
         "discounts_add_up",
         first_seed=2,
     ),
-    Mutant("codes apart", "a redemption is not in its order's transaction", s.write_separately(t.REDEMPTION_POOL)),
     Mutant(
         "credit apart",
         "the ledger's entry is written after the rest, not in the same transaction",
@@ -208,23 +201,6 @@ MUTANTS = (
         first_seed=4,
     ),
     Mutant(
-        "balance apart",
-        "an account's balance is written after the rest, not in the same transaction",
-        s.write_separately(t.ACCOUNT),
-        first_seed=11,
-    ),
-    Mutant(
-        "a payment an event",
-        "each event of a payment is recorded as a payment of its own",
-        patch_attribute(payments, "record_payment", s.payment_per_event),
-        first_seed=2,
-    ),
-    Mutant(
-        "claims a payment again",
-        "a payment of the provider pays each order that it is reported for",
-        patch_attribute(payments, "put_if_absent", s.put_claim_without_condition),
-    ),
-    Mutant(
         "keeps what is too much",
         "money that does not count towards the order is not refunded",
         patch_attribute(payments, "count_towards_order", s.count_without_refund),
@@ -232,50 +208,11 @@ MUTANTS = (
         "money_is_kept",
     ),
     Mutant(
-        "keeps what was paid",
-        "a cancelled order is not refunded",
-        patch_attribute(cancellation, "plan_refunds", s.refund_nothing),
-    ),
-    Mutant(
-        "keeps what it drops",
-        "the unsent rest of an order is cancelled and not refunded",
-        patch_attribute(cancellation, "refund_due", lambda *_: 0),
-        first_seed=105,
-    ),
-    Mutant(
-        "loses nothing",
-        "a lost dispute does not reduce the money of its order",
-        patch_attribute(disputes, "count_withdrawal", s.withdraw_nothing),
-        first_seed=3,
-    ),
-    Mutant(
-        "refunds outside are free",
-        "an external refund does not reduce the money of its order",
-        patch_attribute(external_refunds, "count_withdrawal", s.withdraw_nothing),
-    ),
-    Mutant(
         "keeps for ever",
         "an event that arrived before its payment is never applied",
         patch_attribute(payments, "apply_kept_events", lambda *_: None),
         1,
         "no_event_waits_for_a_payment_that_came",
-    ),
-    Mutant(
-        "credits what is gone",
-        "a refund to a credit account is made although its payment has no money left",
-        patch_attribute(refund_processing, "_block_reason", s.block_only_disputed),
-        10,
-        first_seed=11,
-    ),
-    Mutant(
-        "owes nothing",
-        "an order that ends does not record disputed money as owed",
-        s.combine(
-            patch_attribute(cancellation, "plan_refunds", s.owe_nothing),
-            patch_attribute(returns, "plan_refunds", s.owe_nothing),
-        ),
-        5,
-        first_seed=130,
     ),
     Mutant(
         "asks anew",
@@ -292,7 +229,6 @@ MUTANTS = (
         2,
         "payments_give_back_what_they_brought",
     ),
-    Mutant("refunds apart", "a refund is not written in its order's transaction", s.write_separately(t.REFUND)),
     # The next bugs concern started payments, offline payments and assigned payments.
     Mutant(
         "shows what was due",
@@ -339,12 +275,6 @@ MUTANTS = (
         2,
         "invoices_have_no_gaps",
     ),
-    Mutant(
-        "numbers apart",
-        "the last number of a series is written after the invoice, not in the same transaction",
-        s.write_separately(t.INVOICE_SERIES),
-        first_seed=4,
-    ),
     # The next bugs concern credit notes.
     Mutant(
         "credits no goodwill",
@@ -361,12 +291,6 @@ MUTANTS = (
         edit_code(credit_notes._split_credit, ("min(values.get(id, 0), rest)", "0")),
         first_seed=2,
         judge="oracle",
-    ),
-    Mutant(
-        "forgets earlier credit notes",
-        "a credit note has what the earlier credit notes of the order have",
-        edit_code(credit_notes._issue, ("[one for one in documents if one is not invoice]", "[]")),
-        first_seed=2,
     ),
     Mutant(
         "documents too much",
@@ -386,13 +310,6 @@ MUTANTS = (
         judge="oracle",
     ),
     # The next bugs concern shipments.
-    Mutant("ships apart", "a shipment is not written in its order's transaction", s.write_separately(t.SHIPMENT)),
-    Mutant(
-        "sends it twice",
-        "after a partial shipment, the shop requests all pieces again",
-        patch_attribute(shipments, "_remaining", s.resend_everything),
-        first_seed=2,
-    ),
     Mutant(
         "one of each",
         "a shipment is requested with only one piece of each product",
@@ -498,47 +415,11 @@ MUTANTS = (
     # The next bugs concern the stream, the queues and the event bus.
     Mutant("from the latest on", "a mapping starts at LATEST", s.start_mappings_at("LATEST")),
     Mutant(
-        "ids of deliveries",
-        "a change gets another id at each delivery of its record",
-        patch_attribute(changes, "make_change_id", s.new_delivery_id),
-    ),
-    Mutant(
-        "swallows failures",
-        "a failed record is reported as processed",
-        patch_attribute(StreamBatch, "apply", s.swallow_failure),
-    ),
-    Mutant(
-        "goes on",
-        "a failed record does not hold back the later records of the same item",
-        patch_attribute(StreamBatch, "retry_if_blocked", lambda *_: False),
-        first_seed=16,
-    ),
-    Mutant(
         "tells not all",
         "events of one type are not published",
         patch_attribute(event_publisher, "_publish_entries", s.publish_except("PaymentCaptured")),
         2,
         "every_change_is_told",
-    ),
-    Mutant(
-        "ignores refused events",
-        "the publisher ignores the failed entries in the response of PutEvents",
-        patch_attribute(event_publisher, "_publish_entries", s.publish_ignoring_failures),
-    ),
-    Mutant(
-        "gives up what may heal",
-        "an event that EventBridge rejects with a temporary error is parked",
-        patch_attribute(
-            event_publisher,
-            "PERMANENT_ERROR_CODES",
-            event_publisher.PERMANENT_ERROR_CODES | {"InternalFailure", "ThrottlingException"},
-        ),
-        first_seed=6,
-    ),
-    Mutant(
-        "messages never fail",
-        "a failed message is reported as processed",
-        patch_attribute(MessageBatch, "response", s.report_no_failures),
     ),
     Mutant(
         "parks no payload",
@@ -548,11 +429,6 @@ MUTANTS = (
         "poison_is_parked",
     ),
     # The next bugs concern mails about orders.
-    Mutant(
-        "claims nothing",
-        "a mail is sent without a claim that stops other Lambdas from sending it",
-        patch_attribute(mailing, "claim_order_notification", s.ignore_existing_claim),
-    ),
     Mutant(
         "address before",
         "a mail goes to the first address of its customer, not to the current one",
@@ -608,29 +484,12 @@ MUTANTS = (
         first_seed=4,
     ),
     Mutant(
-        "deletes first",
-        "the items of an order are deleted before the archive object is written",
-        patch_attribute(archive_worker, "archive_order", s.delete_first),
-        first_seed=2,
-    ),
-    Mutant(
-        "overwrites",
-        "an archive object overwrites an existing object",
-        patch_attribute(object_store, "put_if_absent", s.overwrite_object),
-        first_seed=2,
-    ),
-    Mutant(
         "restore that counts again",
         "a restored order is counted again in the totals",
         patch_attribute(totals, "contribution_change_of", s.count_restored_order),
         2,
         "totals_add_up",
         first_seed=9,
-    ),
-    Mutant(
-        "restores as if new",
-        "a restored item has no attribute that marks it as restored",
-        patch_attribute(restore, "RESTORED_ATTRIBUTE", "restored_once"),
     ),
     Mutant(
         "one line",
@@ -655,12 +514,6 @@ MUTANTS = (
         2,
         "reviews_are_by_buyers",
         first_seed=5,
-    ),
-    Mutant(
-        "forgets not what failed",
-        "an erasure does not change the failure store",
-        patch_attribute(customer_erasure, "redact_failure_store", lambda *_: True),
-        first_seed=2,
     ),
     Mutant(
         "logs an address",

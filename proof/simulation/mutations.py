@@ -3,18 +3,16 @@
 Each bug is a small mistake that a developer could make. `mutants.py` lists the bugs with their names.
 """
 
-import hashlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from unittest import mock
 
 from functions.adapters import mailer as posting
-from functions.adapters import object_store
 from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
 from functions.dynamodb.errors import Permanent
@@ -29,9 +27,8 @@ from functions.model.changes import Change
 from functions.model.events import ReceivedEvent
 from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
 from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
-from functions.runtime import clients, dead_letters
+from functions.runtime import dead_letters
 from functions.runtime.log import log
-from functions.runtime.queue_batch import MessageBatch
 from functions.shop import archive as closing
 from functions.shop import (
     cancellation,
@@ -219,11 +216,6 @@ def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Wri
 _TAKE_NUMBERS = invoices.take_numbers
 
 
-def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[Any]:
-    put = without_condition(writes.put_if_absent) if row is t.PAYMENT_CLAIM else writes.put_if_absent
-    return put(row, item, **refused)
-
-
 def put_with_new_change_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
     entry = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
     return writes.put_if_absent(row, entry, **refused)
@@ -238,29 +230,12 @@ def new_delivery_id(*_: Any) -> str:
     return f"{next(_NUMBERS):032}"
 
 
-def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) -> None:
-    try:
-        act(record)
-    except Exception as error:  # noqa: BLE001  the planted bug ignores every error
-        self.log_failure(error, record)
-
-
-def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[dict[str, Any]]:
-    if entries:
-        clients.client("events").put_events(Entries=[entry for _, entry in entries])
-    return []
-
-
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
     """Return a function that publishes all events except those of one type. `name`: such as "PaymentCaptured"."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
 _PUBLISH = event_publisher._publish_entries
-
-
-def report_no_failures(self: MessageBatch) -> dict[str, Any]:
-    return {"batchItemFailures": []}
 
 
 def park_ids_only(bucket: str, reader: str, *names: Any) -> Callable[[Any, str], None]:
@@ -359,23 +334,6 @@ _REACHED = republishing._change_to_current_status
 
 
 # Bugs in mails --------------------------------------------------------------------------------------------------------
-def ignore_existing_claim(
-    shop: Any, event: str, effect_id: str, at: Any, order: entities.Order, **_: Any
-) -> entities.Notification:
-    """Store the claim of a mail, even if another sender has claimed or sent the mail."""
-    claim = entities.Notification(
-        customer_id=order.customer_id,
-        order_id=order.order_id,
-        effect_id=effect_id,
-        at=at,
-        event=event,
-        status="SENDING",
-        claim=shop.new_id(),
-        claimed_until=0,
-        ttl=int(shop.now().timestamp()) + 10**6,
-    )
-    shop.table.write(without_condition(writes.put_if_absent)(t.NOTIFICATION, claim))
-    return claim
 
 
 def send_to_another(sender: Any, to: str, mail: Any, effect: str) -> Any:
@@ -439,26 +397,6 @@ def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.O
     return replace(snapshot, images=[image for image in snapshot.images if image["type"]["S"] == "Order"])
 
 
-def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> str | None:
-    """Archive an order, but delete its items from the table before the archive object is in S3."""
-    snapshot = closing.start_archiving(shop, order_id, expired_at)
-    if snapshot is None:
-        return None
-    gone = [image for image in snapshot.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
-    shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
-    key, made = snapshot.object_key, archive_worker.serialize_archive(snapshot.order, snapshot.images)
-    body = object_store.put_if_absent(bucket, key, made, "application/json")
-    archived, digest = archive_worker.parse_archive(body), hashlib.sha256(body).hexdigest()
-    with suppress(WriteConflict):
-        closing.replace_order_with_stub(shop, snapshot.order, archived, key, digest)
-    return key
-
-
-def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    object_store.put(bucket, key, body, content_type)
-    return body
-
-
 def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
     _ACTIVITY(bucket, [replace(events[0], images=events[0].images[:1])])
 
@@ -504,10 +442,6 @@ def release_nothing(_: Any) -> Iterator[Any]:
     return iter(())
 
 
-def refund_nothing(*_: Any) -> refunds.RefundPlan:
-    return refunds.RefundPlan()
-
-
 def request_refund_with_new_key(
     shop: Any, provider: Any, refund: entities.Refund, *_: Any
 ) -> payment_provider.ProviderRefundState:
@@ -529,31 +463,6 @@ def count_without_refund(shop: Any, order: entities.Order, came: entities.Paymen
 
 
 _COUNTED = payments.count_towards_order
-
-
-def withdraw_nothing(order: Any, before: entities.Payment, after: entities.Payment, *_: Any) -> Any:
-    return order, after
-
-
-def owe_nothing(*args: Any, **kwargs: Any) -> refunds.RefundPlan:
-    return replace(_REFUNDED(*args, **kwargs), owed=0)
-
-
-_REFUNDED = refunds.plan_refunds
-
-
-def payment_per_event(shop: Any, told: payments.ProviderPaymentEvent, body: Mapping[str, Any]) -> Any:
-    return _RECORD_PAYMENT(shop, replace(told, payment_id=f"{told.payment_id}-{told.event_id}"), body)
-
-
-_RECORD_PAYMENT = payments.record_payment
-
-
-def resend_everything(there: Any, taken: Any) -> dict[str, int]:
-    return dict(there) if _LEFT(there, taken) else {}
-
-
-_LEFT = shipments._remaining
 
 
 def request_one_of_each(order: entities.Order, quantities: Mapping[str, int]) -> entities.Shipment:
@@ -613,10 +522,6 @@ _BUILD_REFUND = refunds.build_refund
 
 def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
     return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
-
-
-def block_only_disputed(payment: entities.Payment, _amount: int) -> str:
-    return "the bank disputes the payment" if payment.is_disputed else ""
 
 
 def block_second_refund(payment: entities.Payment, _amount: int) -> str:
