@@ -56,24 +56,6 @@ MAIL: dict[str, Any] = {
 EVENT = {"EventBusName": "b", "Source": "s", "DetailType": "t", "Detail": '{"type": "t", "id": "1", "data": {}}'}
 
 
-@pytest.mark.parametrize(
-    ("share", "code"),
-    [
-        (0.1, "ProvisionedThroughputExceededException"),
-        (0.5, "ThrottlingException"),
-        (0.9, "RequestLimitExceeded"),
-    ],
-)
-def test_dynamodb_throttles_with_its_codes_and_a_reason(
-    world: Simulation, monkeypatch: pytest.MonkeyPatch, share: float, code: str
-) -> None:
-    strike_all(monkeypatch, "throttled", share)
-    response = error_of(botocore_clients.client("dynamodb").put_item, TableName=world.table.name, **PUT)
-    assert response["Error"]["Code"] == code
-    reasons = response.get("ThrottlingReasons") or response.get("throttlingReasons")
-    assert reasons[0]["reason"] == "TableWriteKeyRangeThroughputExceeded"
-
-
 def test_dynamodb_cancels_a_transaction_because_of_one_throttled_item(
     world: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,26 +66,6 @@ def test_dynamodb_cancels_a_transaction_because_of_one_throttled_item(
         assert response["Error"]["Code"] == "TransactionCanceledException"
         assert [reason["Code"] for reason in response["CancellationReasons"]] == [code]
         monkeypatch.undo()
-
-
-@pytest.mark.parametrize(
-    ("service", "method", "request_", "status", "code"),
-    [
-        ("s3", "get_object", {"Bucket": "b", "Key": "k"}, 503, "SlowDown"),
-        ("sqs", "receive_message", {"QueueUrl": "q"}, 400, "ThrottlingException"),
-        ("events", "put_events", {"Entries": [EVENT]}, 400, "ThrottlingException"),
-        ("sesv2", "send_email", MAIL, 429, "TooManyRequestsException"),
-        ("secretsmanager", "get_secret_value", {"SecretId": "s"}, 400, "ThrottlingException"),
-        ("cognito-idp", "get_user", {"AccessToken": "ann"}, 400, "TooManyRequestsException"),
-    ],
-)
-def test_each_service_throttles_with_its_own_code(
-    world: Simulation, monkeypatch: pytest.MonkeyPatch,
-    service: str, method: str, request_: dict[str, Any], status: int, code: str,
-) -> None:  # fmt: skip
-    strike_all(monkeypatch, "throttled", 0.0)
-    response = error_of(getattr(botocore_clients.client(service), method), **request_)
-    assert (response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]) == (status, code)
 
 
 def put_of(size: int) -> dict[str, Any]:

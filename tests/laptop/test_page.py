@@ -63,9 +63,6 @@ class Browser:
         entries: list[dict[str, Any]] = self.get(f"/local/orders/{order_id}/entries")["entries"]
         return entries
 
-    def reader(self, name: str) -> Any:
-        return {reader["name"]: reader for reader in self.get("/local/stream")["readers"]}[name]
-
 
 @pytest.fixture
 def browser(laptop: LaptopShop) -> Browser:
@@ -353,23 +350,6 @@ def test_a_query_returns_its_request_its_items_and_its_cost(browser: Browser, la
     assert ask(browser, "A12", arguments={"order_id": "none"})["items"] == []
 
 
-def test_one_page_follows_another_by_its_cursor(browser: Browser, people: DemoClients, order: Any) -> None:
-    people.pay_order(order)
-    eventually(delivered(people, order))
-    known = {"arguments": {"order_id": order["order_id"]}}
-
-    def types(page: Any) -> list[str]:
-        return [item["image"]["type"]["S"] for item in page["items"]]
-
-    whole = types(ask(browser, "A12b", **known))
-    assert sorted(whole) == ["ExpiryMarker", "Invoice", "Order", "Payment", "Shipment", "StartedPayment"]
-    pages = [ask(browser, "A12b", limit=1, **known)]
-    while pages[-1]["cursor"]:
-        pages.append(ask(browser, "A12b", limit=1, cursor=pages[-1]["cursor"], **known))
-    assert [found for page in pages for found in types(page)] == whole
-    assert all(len(types(page)) <= 1 for page in pages)
-
-
 def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
     found = ask(
         browser, "A16", arguments={"open_status": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"}
@@ -403,20 +383,6 @@ def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes
 
 
 # switches that cause failures -----------------------------------------------------------------------------------------
-def test_deliveries_that_fail_come_again_and_have_their_effect_once(
-    browser: Browser, people: DemoClients, order: Any
-) -> None:
-    id = order["order_id"]
-    browser.throw("fail", of="fulfilment", times=2)
-    browser.throw("fail", of="event_publisher", times=1)
-    people.pay_order(order)
-    eventually(delivered(people, order))
-    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="fulfilment"), others_buy(people))
-    entries = browser.entries(id)
-    assert [one["attempt"] for one in of_kind(entries, "failed", reaction="fulfilment")] == [1, 2]
-    [fulfilled] = of_kind(entries, "effect", reaction="fulfilment")
-    assert fulfilled["attempt"] == 3
-    eventually(lambda: browser.reader("event_publisher")["failed"] >= 1)
 
 
 def test_an_unreadable_record_is_parked_completely_by_each_reader(
@@ -456,29 +422,6 @@ def test_an_unreadable_record_is_parked_completely_by_each_reader(
     eventually(delivered(people, order), others_buy(people))
 
 
-def test_the_page_gets_the_nodes_of_the_flow_and_their_last_calls(browser: Browser, order: Any) -> None:
-    nodes = {node["id"] for node in browser.get("/local/flow")["nodes"]}
-    assert {"api", "table", "copies_reader", "bus", "refund"} <= nodes
-    [call, *_] = eventually(lambda: browser.get("/local/flow/copies_reader/calls")["calls"])
-    assert (call["function"], call["lines"][-1]["message"]) == ("copies_reader", "copies_updated")
-    assert browser.get("/local/flow/bus/calls") == {"calls": []}
-    assert browser.ask("GET", "/local/flow/nowhere/calls")[0] == 404
-
-
-def test_a_batch_and_a_message_that_are_delivered_twice_have_one_effect(browser: Browser, people: DemoClients) -> None:
-    last = browser.get("/local/shop")["last_entry"]
-    browser.throw("twice", of="fulfilment")
-    browser.throw("twice", of="event_publisher")
-    order = people.place_order(people.create_stocked_product(1), quantity=1)
-    id = order["order_id"]
-    people.pay_order(order)
-    eventually(delivered(people, order), others_buy(people))
-    with browser.following(f"?after={last}") as pushed:
-        assert next(one for one in pushed if one["text"].endswith("(delivered twice)"))["reader"] == "event_publisher"
-    effects = of_kind(browser.entries(id), "effect", reaction="fulfilment")
-    assert sum(one["text"].startswith("invoice ") for one in effects) == 1
-
-
 def test_listing_dead_letters_repeatedly_shows_the_same_messages(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
@@ -497,47 +440,3 @@ def test_listing_dead_letters_repeatedly_shows_the_same_messages(
     eventually(delivered(people, order))
     assert dead() == []
     assert browser.ask("POST", path, {})[0] == 404
-
-
-def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: DemoClients) -> None:
-    browser.throw("reader", name="copies_reader", running=False)
-    order = people.place_order(people.create_stocked_product(1), quantity=1)
-    copies = f"/local/orders/{order['order_id']}/copies"
-    eventually(lambda: browser.reader("copies_reader")["waiting"])
-    assert not browser.reader("copies_reader")["running"]
-    assert {copy["state"] for copy in browser.get(copies)["copies"]} == {"missing"}
-    eventually(
-        lambda: [text for text in browser.get("/local/stream")["behind"] if text.startswith("copies_reader is ")]
-    )
-    browser.throw("reader", name="copies_reader", running=True)
-    eventually(lambda: browser.get(copies)["in_sync"])
-    eventually(lambda: not browser.get("/local/stream")["behind"])
-
-
-@pytest.mark.parametrize("name", ["dynamodb", "aws"])
-def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
-    browser: Browser, people: DemoClients, name: str
-) -> None:
-    def restarts() -> int:
-        processes = {one["name"]: one for one in browser.get("/local/stream")["processes"]}
-        return int(processes[name]["restarts"]) if processes[name]["running"] else 0
-
-    before = restarts()
-    order = people.place_order(people.create_stocked_product(1), quantity=1)
-    people.pay_order(order)
-    browser.throw("kill", process=name)
-    eventually(lambda: browser.ask("GET", "/local/stream")[0] == 200 and restarts() == before + 1)
-
-    def arrived() -> bool:
-        answer = people.alice.call("GET", f"/orders/{order['order_id']}")
-        return bool(answer.status == 200 and answer.body["status"] == "DELIVERED")
-
-    eventually(lambda: not_refused(arrived))
-
-
-def not_refused(look: Callable[[], bool]) -> bool:
-    """Return the current value, or False while the shop restarts."""
-    try:
-        return look()
-    except (OSError, RuntimeError, urllib3.exceptions.HTTPError):
-        return False
