@@ -109,22 +109,10 @@ class PageServer:
                     "/local/orders/{id}/spans/{span}",
                     lambda asked: HttpResponse(get_span(journal, asked, self._queues.max_receive_counts)),
                 ),
-                (
-                    "GET",
-                    "/local/orders/{id}/copies",
-                    lambda asked: HttpResponse(self._queries.check_copies(asked.path_parameters["id"])),
-                ),
-                (
-                    "GET",
-                    "/local/orders/{id}/archive",
-                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path_parameters["id"])),
-                ),
+                ("GET", "/local/orders/{id}/copies", _answer_for(self._queries.check_copies)),
+                ("GET", "/local/orders/{id}/archive", _answer_for(self._queries.describe_archive)),
                 ("POST", "/local/orders/{id}/restore", self._restore),
-                (
-                    "GET",
-                    "/local/orders/{id}/mails",
-                    lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
-                ),
+                ("GET", "/local/orders/{id}/mails", _answer_for(self._queries.list_mails)),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
                 ("GET", "/local/flow", self._get_flow),
                 (
@@ -134,11 +122,7 @@ class PageServer:
                 ),
                 ("GET", "/local/stream", self._get_stream_status),
                 ("GET", "/local/failures", self._list_failures),
-                (
-                    "GET",
-                    "/local/failures/{key}",
-                    lambda asked: HttpResponse(self._queries.get_failure(asked.path_parameters["key"])),
-                ),
+                ("GET", "/local/failures/{key}", _answer_for(self._queries.get_failure)),
                 ("POST", "/local/failures/{key}/redrive", self._redrive),
                 ("GET", "/local/fill", lambda _: HttpResponse(self._seeder.progress())),
                 (
@@ -428,6 +412,11 @@ class PageServer:
             self._journal.wait_for_entry(1)
             if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
                 return
+
+
+def _answer_for(find: Callable[[str], Any]) -> Callable[[PageRequest], HttpResponse]:
+    """Return a handler that answers with what `find` returns for the only parameter in the path."""
+    return lambda asked: HttpResponse(find(*asked.path_parameters.values()))
 
 
 def _serve_file(method: str, path: str) -> HttpResponse:

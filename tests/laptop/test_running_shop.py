@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.request import urlopen
 
-import boto3
 import pytest
 
 from functions.dynamodb.keys import instant_from_epoch
@@ -108,19 +107,6 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
         assert answered.status == 200
     assert not people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
     people.alice.call("PUT", "/customers/me/settings/notifications", {"product_alerts": True})
-
-
-def test_staff_see_a_suppressed_address_and_let_ses_send_again(laptop: LaptopShop) -> None:
-    people = DemoClients(laptop.shop())
-    customer = people.alice.get("/customers/me")
-    path = f"/customers/{customer['customer_id']}/mail-suppression"
-    assert not people.staff.get(path)["suppressed"]
-    ses = boto3.client("sesv2", **laptop.shop().aws.client_options)
-    ses.put_suppressed_destination(EmailAddress=customer["email"], Reason="COMPLAINT")
-    found = people.staff.get(path)
-    assert (found["suppressed"], found["reason"]) == (True, "COMPLAINT")
-    people.staff.call("DELETE", path)
-    assert not people.staff.get(path)["suppressed"]
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
