@@ -25,7 +25,6 @@ from functions.shop import (
     archive,
     disputes,
     erasure,
-    fulfilment,
     idempotency,
     order_notifications,
     payments,
@@ -43,7 +42,6 @@ from proof.mutants import (
     test_credit_notes,
     test_erasures,
     test_filters,
-    test_fulfilment,
     test_log_lines,
     test_mails,
     test_migrations,
@@ -194,15 +192,6 @@ CHECKED_MUTANTS = (
         test_times.test_totals_of_january_change_until_60_days_after_its_31st_day,
     ),
     CheckedMutant(
-        "the last number is read before the orders",
-        edit_code(
-            fulfilment._fulfil,
-            ("    reads = [", "    taken = take_numbers(shop, len(order_ids), lane)\n    reads = ["),
-            ("numbers, write = take_numbers(shop, len(paid_orders), lane)", "numbers, write = taken"),
-        ),
-        test_fulfilment.test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_outdated,
-    ),
-    CheckedMutant(
         "an order is archived before its credit note",
         edit_code(archive.start_archiving, ("RECHECK_DAYS if lacks_credit_note(order, images) else ", "")),
         test_credit_notes.test_an_order_is_not_archived_before_its_credit_note,
@@ -287,11 +276,6 @@ CHECKED_MUTANTS = (
         "mails are listed from the exact time of the order",
         patch_attribute(order_notifications, "subtract_clock_difference", lambda at: at),
         test_mails.test_a_mail_is_listed_although_the_clock_that_made_its_event_was_behind,
-    ),
-    CheckedMutant(
-        "a filter is applied after the limit",
-        edit_code(Table._query_shard, ("limit = max(limit, FILTERED_READ_LIMIT)", "pass")),
-        test_mails.test_the_mails_of_an_order_are_listed_behind_more_than_a_megabyte_of_later_ones,
     ),
     # The next faults concern sales and purchases.
     CheckedMutant(

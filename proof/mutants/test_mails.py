@@ -4,18 +4,15 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from functions.dynamodb.keys import to_instant
 from functions.runtime import clients
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, READERS, WORKERS, ShopHarness
-from proof.mutants.items import stored_items
-from proof.support.client_faults import record_calls
 
 
 @contextmanager
@@ -87,20 +84,3 @@ def test_a_mail_is_listed_although_the_clock_that_made_its_event_was_behind(harn
     harness.clock_offset += timedelta(minutes=5)
     harness.process_all()
     assert [event for _, event in listed_mails(harness, order_id)] == ["OrderPlaced", "OrderPaid"]
-
-
-def test_the_mails_of_an_order_are_listed_behind_more_than_a_megabyte_of_later_ones(harness: ShopHarness) -> None:
-    """The mails of other orders have ids of 380 KB, so that four of them are more than a megabyte."""
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.process_all()
-    (mail,) = stored_items(harness, "Notification")
-    table = harness.shop.table
-    for second in range(4):
-        at = to_instant(datetime.fromisoformat(mail["at"]["S"]) + timedelta(hours=1, seconds=second))
-        later = {**mail, "SK": {"S": f"NOTIFICATION#{at}#e{second}"}, "order_id": {"S": "other"}, "at": {"S": at}}
-        later |= {"effect_id": {"S": f"e{second}"}, "message_id": {"S": "m" * 380_000}}
-        table.client.put_item(TableName=table.name, Item=later)
-    with record_calls("dynamodb", "Query") as reads:
-        assert listed_mails(harness, order_id, limit=1) == [(order_id, "OrderPlaced")]
-    assert len(reads) == 2, "each request reads as much as DynamoDB returns"
