@@ -11,8 +11,15 @@ from functions.model.states import apply_order_command
 from functions.model.table import PAYMENT
 from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_account, require_positive
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.orders import apply_payment, get_order, require_unarchived, save_order
+from functions.shop.lists import ListPage, ListRequest
+from functions.shop.orders import (
+    apply_payment,
+    get_order,
+    get_order_or_none,
+    list_items_of_order,
+    require_unarchived,
+    save_order,
+)
 from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.started_payments import mark_outdated
@@ -106,11 +113,10 @@ def _build_payment(shop: ShopContext, order: Order, account: Account, amount: in
 def list_payments_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Payment]:
     """Return all payments of an order, also the failed payments, sorted by payment id.
 
-    Only the order's customer and staff may read the payments. Staff also see payments that arrived after the order was
-    archived, and payments for an order id that does not exist. For customers, raises NotFound if the order does not
-    exist or belongs to another customer, and WrongState if the order is archived, because its payments are archived
-    too.
+    Only the order's customer and staff may read the payments. Staff also see payments for an order id that does not
+    exist. For customers, raises NotFound if the order does not exist or belongs to another customer. Raises
+    ArchiveUnavailable.
     """
-    if "staff" not in request.caller.groups:
-        require_unarchived(get_order(shop, request.caller, order_id), "show its payments")
-    return read_page(shop, request, PAYMENTS_OF_ORDER, order_id=order_id)
+    return list_items_of_order(
+        shop, request, PAYMENTS_OF_ORDER, order_id, get_order_or_none(shop, request.caller, order_id)
+    )

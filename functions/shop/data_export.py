@@ -10,11 +10,10 @@ No step scans the table. Each page ends after some items or bytes, so that it st
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Query
@@ -27,8 +26,8 @@ from functions.model.patterns import (
     ORDER_ITEM_COLLECTION,
 )
 from functions.model.personal_data import LISTS, build_owner_query, find_place, owned_rows, rows_by_profile
-from functions.model.table import ROWS_BY_TYPE
 from functions.shop.lists import ListPage, ListRequest, PagedQuery
+from functions.shop.orders import add_archived_items, read_archived_items
 from functions.shop.shop import ShopContext
 
 MAX_PAGE_BYTES = 1_000_000
@@ -37,8 +36,6 @@ MAX_REQUESTS = 25
 """A page ends after this many reads, so that it ends in time even if most reads find nothing."""
 COLLECTIONS: Mapping[str, Query[Any]] = {"order_id": ORDER_ITEM_COLLECTION, "account_id": ACCOUNT_ITEM_COLLECTION}
 """For the id field of an order or account: the access pattern that reads its partition."""
-ReadArchive = Callable[[ArchivedOrder], Sequence[Image]]
-"""Returns the items of an order's archive object, in DynamoDB's JSON."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +64,12 @@ class ExportedItem:
     data: dict[str, Any]
 
 
-def export_customer(
-    shop: ShopContext, request: ListRequest, customer_id: str, read_archive: ReadArchive
-) -> ListPage[ExportedItem]:
+def export_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[ExportedItem]:
     """Return a page of all items that belong to a customer. A page may have a few more items than its limit.
 
     The last page has no `cursor`. Any other page can be short. An item that changes during the export is exported once,
-    before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy while an order of
-    the customer is being archived.
+    before or after the change. Raises NotFound if the caller may not see the customer, TableBusy while an order of the
+    customer is being archived, and ArchiveUnavailable.
     """
     request.caller.require_access(customer_id)
     paged = PagedQuery(shop, request, CUSTOMER_ITEM_COLLECTION, {"customer_id": customer_id})
@@ -83,7 +78,7 @@ def export_customer(
     items: list[ExportedItem] = []
     size = requests = 0
     while position and len(items) < request.limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:
-        found, position = _read(shop, customer_id, position, request.limit - len(items), read_archive)
+        found, position = _read(shop, customer_id, position, request.limit - len(items))
         exported = [ExportedItem(type(item).__name__, to_json(asdict(item))) for item in found]
         size += sum(len(json.dumps(item.data)) for item in exported)
         items += exported
@@ -123,9 +118,9 @@ def _next_step(step: str) -> Position | None:
     return Position(after[0]) if after else None
 
 
-def _read(shop: ShopContext, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+def _read(shop: ShopContext, customer_id: str, at: Position, limit: int) -> Read:
     if at.step in COLLECTIONS:
-        return _read_listed(shop, customer_id, at, limit, read_archive)
+        return _read_listed(shop, customer_id, at, limit)
     row = _rows_in_indexes().get(at.step)
     query = CUSTOMER_ITEM_COLLECTION if row is None else build_owner_query(row)
     page = shop.table.query(query, customer_id=customer_id, limit=limit, after=at.after)
@@ -140,7 +135,7 @@ def _items_of_profile(shop: ShopContext, customer: Customer) -> Sequence[Any]:
     return [item for item in found if item.customer_id == customer.customer_id]  # not the claim of a guest's namesake
 
 
-def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int) -> Read:
     """Read a part of the items of one order or account."""
     listed = shop.table.query(LISTS[at.step], customer_id=customer_id, limit=1, after=at.listed)
     following = Position(at.step, listed.after) if listed.after else _next_step(at.step)
@@ -148,20 +143,17 @@ def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int, 
     if id is None:
         return (), following
     if at.step == "order_id":
-        page = _read_order(shop, id, at.after, limit, read_archive)
+        page = _read_order(shop, id, at.after, limit)
     else:
         page = shop.table.query(COLLECTIONS[at.step], limit=limit, after=at.after, **{at.step: id})
     return page.items, replace(at, after=page.after) if page.after else following
 
 
-def _read_order(
-    shop: ShopContext, order_id: str, after: str | None, limit: int, read_archive: ReadArchive
-) -> QueryPage[Any]:
+def _read_order(shop: ShopContext, order_id: str, after: str | None, limit: int) -> QueryPage[Any]:
     """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
 
-    So a page ends at a sort key, both in the table and in the archive: no item is exported twice or missed if the order
-    is archived or restored before the next page. Raises TableBusy while the order is being archived, because its items
-    may be neither in the table nor in an object that the order names.
+    Raises TableBusy while the order is being archived, because its items may be neither in the table nor in an object
+    that the order names.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
@@ -171,14 +163,4 @@ def _read_order(
         raise TableBusy
     if not isinstance(order, ArchivedOrder):
         return page
-    archived = [item for image in read_archive(order) if (item := shop.table.decode(image)) is not None]
-    # The table and the object may have the same item, such as an invoice. The archived Order and its stub have the same
-    # sort key, but different types.
-    found = {(_sort_key(item), type(item).__name__): item for item in [*archived, *page.items]}
-    keys = sorted(key for key in found if key[0] > (after or "") and (page.after is None or key[0] <= page.after))
-    end = keys[limit - 1][0] if len(keys) > limit else page.after
-    return QueryPage(tuple(found[key] for key in keys if end is None or key[0] <= end), end)
-
-
-def _sort_key(item: Any) -> str:
-    return str(ROWS_BY_TYPE[type(item).__name__].key_of(item)["SK"]["S"])
+    return add_archived_items(page, read_archived_items(shop, order), ORDER_ITEM_COLLECTION, limit, after)

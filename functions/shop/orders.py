@@ -1,11 +1,14 @@
 """Read and list orders, and change their delivery address."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.patterns import Query
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import (
     ORDER_NUMBER_LENGTH,
@@ -30,10 +33,12 @@ from functions.model.patterns import (
     ORDERS_OF_CUSTOMER,
 )
 from functions.model.states import apply_order_command
-from functions.model.table import EARLIER_TIMELINE, ORDER
+from functions.model.table import EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import split_timeline
-from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
+from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retry_on_conflict
+
+T = TypeVar("T")
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -43,6 +48,11 @@ def get_order(shop: ShopContext, caller: Caller, order_id: str) -> Order | Archi
     Raises NotFound if the order does not exist or the caller may not see the order.
     """
     return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
+
+
+def get_order_or_none(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder | None:
+    """Return an order as `get_order`, but None for staff if the order does not exist. Raises NotFound."""
+    return shop.table.get(ORDER_BY_ID, order_id=order_id) if caller.is_staff else get_order(shop, caller, order_id)
 
 
 def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Order | ArchivedOrder:
@@ -74,14 +84,74 @@ def get_order_item_collection(shop: ShopContext, request: ListRequest, order_id:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
     The first page begins with the order, in addition to the requested items, although some items, such as the invoice,
-    have lower keys. Raises NotFound if the order does not exist or the caller may not see the order.
+    have lower keys. If the order is archived, its stub comes first, then the order from the archive. Raises NotFound if
+    the order does not exist or the caller may not see the order, and ArchiveUnavailable.
     """
     order = get_order(shop, request.caller, order_id)
-    page = read_page(shop, request, ORDER_ITEM_COLLECTION, order_id=order_id)
-    found = next((item for item in page.items if isinstance(item, Order | ArchivedOrder)), order)
-    first = (found,) if request.cursor is None else ()
+    archived = read_archived_items(shop, order) if isinstance(order, ArchivedOrder) else ()
+    page = _read_items(shop, request, ORDER_ITEM_COLLECTION, order_id, archived)
+    found = next((item for item in (*page.items, *archived) if isinstance(item, Order)), order)
+    first = (order, found) if isinstance(order, ArchivedOrder) else (found,)
     others = tuple(item for item in page.items if not isinstance(item, Order | ArchivedOrder))
-    return replace(page, items=(*first, *others))
+    return replace(page, items=(*(first if request.cursor is None else ()), *others))
+
+
+def list_items_of_order(
+    shop: ShopContext, request: ListRequest, pattern: Query[T], order_id: str, order: Order | ArchivedOrder | None
+) -> ListPage[T]:
+    """Return a page of an order's items of one type, such as its payments, in key order.
+
+    `order`: the order, or None if it does not exist. If it is archived, one S3 object is read too. The caller checks
+    who may see the order. Raises ArchiveUnavailable.
+    """
+    archived = read_archived_items(shop, order) if isinstance(order, ArchivedOrder) else ()
+    return _read_items(shop, request, pattern, order_id, archived)
+
+
+def _read_items(
+    shop: ShopContext, request: ListRequest, pattern: Query[T], order_id: str, archived: Sequence[Any]
+) -> ListPage[T]:
+    paged = PagedQuery(shop, request, pattern, {"order_id": order_id})
+    found = add_archived_items(paged.query(request.limit), archived, pattern, request.limit, paged.after)
+    return paged.page(found.items, found.after)
+
+
+def read_archived_items(shop: ShopContext, stub: ArchivedOrder) -> Sequence[Any]:
+    """Return the items of an archived order, from its object in S3. The caller checks who may see the order.
+
+    Raises ArchiveUnavailable if the object cannot be read. Raises TableBusy if an erasure or a restore has just changed
+    the stub: the object that it named is then gone, and a repeated request reads the other one.
+    """
+    try:
+        images = shop.read_archive(stub.object_key)
+    except ArchiveUnavailable:
+        if shop.table.get(ORDER_BY_ID, order_id=stub.order_id) != stub:
+            raise TableBusy from None
+        raise
+    return [item for image in images if (item := shop.table.decode(image)) is not None]
+
+
+def add_archived_items(
+    page: QueryPage[Any], archived: Sequence[Any], pattern: Query[Any], limit: int, after: str | None
+) -> QueryPage[Any]:
+    """Return a page of an order's items from the table, with the items of its archive object at their sort keys.
+
+    `page`: the page of `pattern` after the sort key `after`, with at most `limit` items. The table and the object may
+    have the same item, such as an invoice: that of the table is taken. The page ends at a sort key, so that no item is
+    shown twice or missed if the order is archived or restored before the next page.
+    """
+    if not archived:
+        return page
+    types = {name for row in pattern.rows for name in row.types}
+    # The archived Order and its stub have the same sort key, but different types.
+    found = {
+        (str(ROWS_BY_TYPE[name].key_of(item)["SK"]["S"]), name): item
+        for item in [*archived, *page.items]
+        if (name := type(item).__name__) in types
+    }
+    keys = sorted(key for key in found if key[0] > (after or "") and (page.after is None or key[0] <= page.after))
+    end = keys[limit - 1][0] if len(keys) > limit else page.after
+    return QueryPage(tuple(found[key] for key in keys if end is None or key[0] <= end), end)
 
 
 def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOwner:
@@ -93,15 +163,16 @@ def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOw
     return caller.require_own(placer, "order")
 
 
-def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> Order:
-    """Return an order whose lines are in the table (access pattern A13).
+def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> tuple[Order, ArchivedOrder | None]:
+    """Return an order with its lines (access pattern A13), and its stub if it is archived.
 
-    Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
-    archived, because its lines are then only in the S3 archive.
+    The lines of an archived order are in its S3 object, which is read after the stub has shown who may see the order.
+    Raises NotFound if the order does not exist or the caller may not see the order, and ArchiveUnavailable.
     """
-    return require_unarchived(
-        _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id)), "show its lines"
-    )
+    found = _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id))
+    if isinstance(found, Order):
+        return found, None
+    return next(item for item in read_archived_items(shop, found) if isinstance(item, Order)), found
 
 
 def list_orders_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[OrderSummary]:

@@ -31,9 +31,9 @@ from functions.model.states import apply_order_command, apply_payment_command, a
 from functions.model.table import ARCHIVED_ORDER, KEPT_EVENT, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.lists import ListPage, ListRequest, read_page
+from functions.shop.lists import ListPage, ListRequest
 from functions.shop.order_money import OrderOrStub, compute_refundable, count_credit, save_order_money
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
+from functions.shop.orders import get_order_or_none, get_unarchived_order, list_items_of_order, save_order
 from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
 MAX_PAYMENTS = 5
@@ -410,9 +410,9 @@ def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, curr
 def list_refunds_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Refund]:
     """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 
-    Staff also see the refunds that the table contains for an archived order or for an unknown order id. For customers,
-    raises NotFound if the order does not exist or belongs to another customer, and WrongState if the order is archived.
+    Staff also see the refunds for an order id that does not exist. For customers, raises NotFound if the order does not
+    exist or belongs to another customer. Raises ArchiveUnavailable.
     """
-    if "staff" not in request.caller.groups:
-        require_unarchived(get_order(shop, request.caller, order_id), "show its refunds")
-    return read_page(shop, request, REFUNDS_OF_ORDER, order_id=order_id)
+    return list_items_of_order(
+        shop, request, REFUNDS_OF_ORDER, order_id, get_order_or_none(shop, request.caller, order_id)
+    )

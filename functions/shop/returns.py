@@ -17,9 +17,9 @@ from functions.model.table import RETURN
 from functions.shop import discounts, stock
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.lists import ListPage, ListRequest, read_page
+from functions.shop.lists import ListPage, ListRequest
 from functions.shop.order_money import count_credit
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
+from functions.shop.orders import get_order, get_unarchived_order, list_items_of_order, save_order
 from functions.shop.refunds import (
     UNEXPLAINED,
     Explanation,
@@ -165,8 +165,6 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 def list_returns_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Return]:
     """Return the returns of an order, sorted by return id. Only the order's customer and staff may call it.
 
-    Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
-    archived, because its returns are archived too.
+    Raises NotFound if the order does not exist or the caller may not see the order, and ArchiveUnavailable.
     """
-    require_unarchived(get_order(shop, request.caller, order_id), "show its returns")
-    return read_page(shop, request, RETURNS_OF_ORDER, order_id=order_id)
+    return list_items_of_order(shop, request, RETURNS_OF_ORDER, order_id, get_order(shop, request.caller, order_id))

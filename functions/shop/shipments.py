@@ -21,9 +21,11 @@ from functions.model.patterns import (
 from functions.model.states import apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
+from functions.shop.lists import ListRequest
 from functions.shop.orders import (
-    get_order_owner,
+    get_order,
     get_unarchived_order,
+    list_items_of_order,
     list_orders_placed_before,
     require_unarchived,
     save_order,
@@ -231,11 +233,11 @@ def _get_order_and_shipment(
 def list_shipments_of_order(shop: ShopContext, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
     """Return the shipments of an order (access pattern A21).
 
-    Only the order's customer, staff and the warehouse may see the shipments. For other callers, raises NotFound.
+    Only the order's customer, staff and the warehouse may see the shipments. For other callers, raises NotFound. The
+    warehouse does not see those of an archived order. Raises ArchiveUnavailable.
     """
-    if "warehouse" not in caller.groups:
-        get_order_owner(shop, caller, order_id)
-    return shop.table.query(SHIPMENTS_OF_ORDER, order_id=order_id, limit=MAX_SHIPMENTS).items
+    order = None if "warehouse" in caller.groups else get_order(shop, caller, order_id)
+    return list_items_of_order(shop, ListRequest(caller, MAX_SHIPMENTS), SHIPMENTS_OF_ORDER, order_id, order).items
 
 
 def list_shipments_by_tracking(

@@ -3,11 +3,12 @@
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
@@ -17,6 +18,18 @@ from functions.model.errors import NotAllowed, NotFound, WrongState
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class ArchiveUnavailable(Exception):
+    """The object of an archived order cannot be read. `why`: the reason and what to do, as text for the client."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the order is archived, and {why}")
+
+
+def no_archive(_: str) -> Sequence[Image]:
+    """Raise ArchiveUnavailable, because this process does not read the archive."""
+    raise ArchiveUnavailable("this function does not read the archive")
 
 
 class HasCustomer(Protocol):
@@ -34,7 +47,8 @@ class ShopContext:
     """The context of every command: the table, the generator of ids, and the shop's settings.
 
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
-    `closed_order_days`: for how many days a closed order stays in the table before it is archived.
+    `read_archive`: returns the items in the archive object with an S3 key, in DynamoDB's JSON. It raises
+    ArchiveUnavailable. `closed_order_days`: for how many days a closed order stays in the table before it is archived.
     `return_window_days`: for how many days delivered goods can be returned. `unpaid_orders_per_customer`: how many
     unpaid orders a customer may have; 0 means no limit. `payment_window_minutes`: how long an order waits for payment.
     """
@@ -42,6 +56,7 @@ class ShopContext:
     table: Table
     new_id: Callable[[], str]
     pepper: Callable[[], bytes] = bytes
+    read_archive: Callable[[str], Sequence[Image]] = no_archive
     closed_order_days: int = 365
     return_window_days: int = 30
     unpaid_orders_per_customer: int = 0

@@ -25,9 +25,9 @@ from functions.model.entities import (
     ancestor_paths,
 )
 from functions.model.errors import AlreadyExists, CommandRejected
-from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID
+from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID
 from functions.model.states import apply_order_command
-from functions.model.table import ARCHIVED_ORDER, ORDER
+from functions.model.table import ARCHIVED_ORDER, EXPIRY_MARKER, INVOICE, ORDER
 from functions.model.timelines import append_entry
 from functions.shop import (
     cancellation,
@@ -313,6 +313,19 @@ def archive_order(shop: ShopContext, order_id: str, *, to_stub: bool = False) ->
         kept = {name: getattr(before, name) for name in ORDER.fields.keys() & ARCHIVED_ORDER.fields.keys()}
         stub = ArchivedOrder(**{**kept, "version": after.version + 1}, object_key="orders/x.json", sha256="00")
         shop.table.write(replace_with(ORDER, after, ARCHIVED_ORDER, stub))
+
+
+def archive_with_object(shop: ShopContext, order_id: str) -> ShopContext:
+    """Archive a closed order with all its items. Return the shop that reads them from the object.
+
+    As in the archiving, invoices stay in the table.
+    """
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    archive_order(shop, order_id, to_stub=True)
+    moved = [image for image in images if image["type"]["S"] not in (ORDER.type, INVOICE.type)]
+    shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in moved])
+    archived = [image for image in images if image["type"]["S"] != EXPIRY_MARKER.type]  # which has expired
+    return replace(shop, read_archive={"orders/x.json": archived}.__getitem__)
 
 
 def get_order(shop: ShopContext, order_id: str) -> Order:

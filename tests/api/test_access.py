@@ -87,7 +87,7 @@ def test_erased_customers_archived_orders_and_the_caller_are_known(api: ApiHarne
     api.call("POST", f"/orders/{order_id}/cancel", ANN)
     archive_order(api.shop, order_id, to_stub=True)
     api.call("DELETE", "/customers/ann", ANN)
-    assert api.call("GET", f"/orders/{order_id}/refunds", STAFF).body["items"] == []
+    assert api.call("GET", f"/orders/{order_id}/invoices", STAFF).body["items"] == []
     of_the_profile = {f"GET /customers/{{customer_id}}/{name}" for name in ("page", "mail-suppression")}
     for key in {key for key in ROUTES if re.fullmatch(r"GET /customers/\{customer_id\}/[\w-]+", key)} - of_the_profile:
         assert call_route(api, {"customer_id": "ann"}, key, STAFF).status == 200, key

@@ -1,16 +1,20 @@
 """Tests what the API shows of orders: their fields, their items and their lists."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from functions.adapters import object_store
 from functions.dynamodb.writes import put_if_absent
 from functions.model.copies import number_of_order
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ARCHIVED_ORDER, ORDER, ORDER_NUMBER
 from functions.shop.fulfilment import fulfil_order
+from proof.support.actors import archive_with_object
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, http_event, invoke_api, order_body
 
 
@@ -35,6 +39,9 @@ def archived(api: ApiHarness, order_id: str = "old") -> None:
         version=7,
     )
     api.shop.table.write(put_if_absent(ARCHIVED_ORDER, stub))
+
+
+ARCHIVED_PATHS = ("", "/whole", "/lines", "/payments", "/refunds", "/returns", "/shipments")
 
 
 def test_a_quote_shows_the_total_that_the_order_then_has(api: ApiHarness) -> None:
@@ -113,12 +120,40 @@ def pages_of(api: ApiHarness, path: str, token: Token, **query: Any) -> Iterator
         cursor = {"cursor": page["cursor"]}
 
 
-def test_an_archived_order_is_shown_from_its_stub(api: ApiHarness) -> None:
+def test_an_archived_order_is_shown_as_before_with_a_mark(api: ApiHarness) -> None:
+    id = placed(api)
+    api.pay(id)
+    api.call("POST", f"/orders/{id}/cancel", ANN)
+    before = {path: api.call("GET", f"/orders/{id}{path}", ANN).body for path in ARCHIVED_PATHS}
+    images = archive_with_object(api.shop, id).read_archive("orders/x.json")
+    object_store.put("archive", "orders/x.json", json.dumps({"items": images}).encode(), "application/json")
+    stub = api.shop.table.get(ORDER_BY_ID, order_id=id)
+    assert isinstance(stub, ArchivedOrder)
+    mark = {"archived": True, "archived_at": stub.archived_at, "version": stub.version}
+    before[""] |= mark
+    before["/whole"] |= {"order": before[""], "ends_at": None}
+    assert {path: api.call("GET", f"/orders/{id}{path}", ANN).body for path in ARCHIVED_PATHS} == before
+
+
+@pytest.mark.parametrize(
+    ("code", "problem", "what"),
+    [
+        ("NoSuchKey", "archive-unavailable", "is missing"), ("AccessDenied", "archive-unavailable", "is missing"),
+        ("InvalidObjectState", "archive-unavailable", "storage class"), ("SlowDown", "unreachable", "safe to repeat"),
+    ],
+)  # fmt: skip
+def test_an_archived_order_without_a_readable_object_says_what_to_do(
+    api: ApiHarness, monkeypatch: pytest.MonkeyPatch, code: str, problem: str, what: str
+) -> None:
+    def refuse(bucket: str, key: str) -> bytes:
+        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "GetObject")
+
     archived(api)
-    shown = api.call("GET", "/orders/old", ANN).body
-    assert (shown["archived"], shown["status"], shown["total"], shown["lines"]) == (True, "DELIVERED", 5, None)
-    assert "object_key" not in shown
-    assert api.call("GET", "/orders/old/whole", ANN).body["order"] == shown
+    monkeypatch.setattr(object_store, "get", refuse)
+    for path in ARCHIVED_PATHS:
+        said = api.call("GET", f"/orders/old{path}", ANN)
+        assert (said.status, said.problem_type) == (503, problem)
+        assert what in said.body["detail"]
 
 
 # lists ----------------------------------------------------------------------------------------------------------------

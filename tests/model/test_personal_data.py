@@ -156,7 +156,7 @@ def test_it_is_exported_and_erased(harness: ShopHarness) -> None:
     harness.open_shop()
     contact = Contact(customer_id=ANN.id, contact_id="c1", name="Zebulon", created_at=harness.shop.now_instant())
     harness.shop.table.write(put_if_absent(CONTACT, contact))
-    kept = export_customer(harness.shop, ListRequest(ANN, 100), ANN.id, lambda stub: ()).items
+    kept = export_customer(harness.shop, ListRequest(ANN, 100), ANN.id).items
     assert [item.data["name"] for item in kept if item.type == "Contact"] == ["Zebulon"]
     erase_customer(harness.shop, ANN, ANN.id)
     customer_erasure.handler({"time": harness.now().isoformat()}, None)

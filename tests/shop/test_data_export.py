@@ -31,10 +31,9 @@ def pages(harness: ShopHarness, limit: int = 100) -> Iterator[list[data_export.E
     request: ListRequest | None = ListRequest(ANN, limit)
     while request:
         page = data_export.export_customer(
-            harness.shop,
+            replace(harness.shop, read_archive=lambda key: json.loads(harness.objects("archive")[key])["items"]),
             request,
             ANN.id,
-            lambda stub: json.loads(harness.objects("archive")[stub.object_key])["items"],
         )
         yield list(page.items)
         request = replace(request, cursor=page.cursor) if page.cursor else None

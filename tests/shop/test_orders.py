@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from functions.model.entities import Order
+from functions.dynamodb.errors import TableBusy
+from functions.model.entities import ArchivedOrder, ExpiryMarker, Order, Payment, Refund, Return, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
-from functions.shop import orders, shipments
+from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.shop import credit_payments, orders, refunds, returns, shipments
+from functions.shop.erasure import point_stub_to_object
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
-from functions.shop.shop import ShopContext
+from functions.shop.shop import ArchiveUnavailable, ShopContext
 from proof.support.actors import (
     ANN,
     BOB,
@@ -19,10 +23,12 @@ from proof.support.actors import (
     WAREHOUSE,
     advance_to_status,
     archive_order,
+    archive_with_object,
     get_order,
     order_after_change,
     pay,
     place,
+    report_payment,
     run_concurrently,
 )
 from proof.support.client_faults import WireTap
@@ -37,7 +43,7 @@ def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
         assert orders.get_order(shop, caller, order.order_id) == order
-        assert orders.get_order_with_lines(shop, caller, order.order_id) == order
+        assert orders.get_order_with_lines(shop, caller, order.order_id) == (order, None)
         assert orders.get_order_owner(shop, caller, order.order_id).customer_id == "ann"
         whole = orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id).items
         assert [item for item in whole if isinstance(item, Order)] == [order]
@@ -68,13 +74,71 @@ def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
             orders.list_orders_by_status(shop, ListRequest(caller, 10), "PENDING", oldest_first=True)
 
 
-def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:
+# archived orders ------------------------------------------------------------------------------------------------------
+def test_an_archived_order_is_read_from_its_object_by_its_customer_and_staff_alone(shop: ShopContext) -> None:
+    order = advance_to_status(shop, place(shop), "RETURNED")
+    id = order.order_id
+    before = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=id))
+    kept = {(type(item).__name__, item.version) for item in before if not isinstance(item, Order | ExpiryMarker)}
+    assert {"Invoice", "Payment", "Shipment", "Return", "Refund"} <= {name for name, _ in kept}
+    shop = archive_with_object(shop, id)
+    reads: list[str] = []
+    shop = replace(shop, read_archive=lambda key, read=shop.read_archive: reads.append(key) or read(key))
+    for caller in (ANN, STAFF):
+        found, stub = orders.get_order_with_lines(shop, caller, id)
+        assert (found, stub) == (order, orders.get_order(shop, caller, id))
+        pages = {
+            Payment: credit_payments.list_payments_of_order(shop, ListRequest(caller, 10), id).items,
+            Refund: refunds.list_refunds_of_order(shop, ListRequest(caller, 10), id).items,
+            Return: returns.list_returns_of_order(shop, ListRequest(caller, 10), id).items,
+            Shipment: shipments.list_shipments_of_order(shop, caller, id),
+        }
+        for kind, items in pages.items():
+            assert list(items) == [item for item in before if isinstance(item, kind)] != []
+    assert reads == ["orders/x.json"] * 10, "each read takes one object"
+    for caller in (BOB, WAREHOUSE):
+        with pytest.raises(NotFound):
+            orders.get_order_with_lines(shop, caller, id)
+        with pytest.raises(NotFound):
+            orders.get_order_item_collection(shop, ListRequest(caller, 10), id)
+    assert len(reads) == 10, "the stub shows who may see the order"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_a_whole_archived_order_has_each_item_once_and_a_late_payment_of_the_table(
+    shop: ShopContext, limit: int
+) -> None:
+    order = advance_to_status(shop, place(shop), "RETURNED")
+    before = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order.order_id))
+    shop = archive_with_object(shop, order.order_id)
+    report_payment(shop, order, payment_id="pi_late")
+    found, cursor = [], None
+    while True:
+        page = orders.get_order_item_collection(shop, ListRequest(ANN, limit, cursor), order.order_id)
+        found += page.items
+        if (cursor := page.cursor) is None:
+            break
+    assert found[:2] == [orders.get_order(shop, ANN, order.order_id), order]
+    late = [item for item in found if isinstance(item, Payment) and item.payment_id == "pi_late"]
+    assert [item.status for item in late] == ["UNMATCHED"]
+    others = [item for item in before if not isinstance(item, Order | ExpiryMarker)]
+    assert [item for item in found[2:] if item not in late] == others
+
+
+def test_an_object_that_is_missing_is_named_and_one_that_was_just_replaced_is_read_again(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=True)
-    with pytest.raises(WrongState) as refusal:
+    restored = archive_with_object(shop, order.order_id)
+    stub = orders.get_order(shop, ANN, order.order_id)
+    assert isinstance(stub, ArchivedOrder)
+    with pytest.raises(ArchiveUnavailable):
         orders.get_order_with_lines(shop, ANN, order.order_id)
-    assert refusal.value.state == "ARCHIVED"
-    assert orders.get_order_owner(shop, ANN, order.order_id).customer_id == "ann"
+
+    def replaced(key: str) -> Any:
+        point_stub_to_object(shop, stub, "orders/y.json", "01")
+        raise ArchiveUnavailable("its object is missing")
+
+    with pytest.raises(TableBusy):
+        orders.get_order_with_lines(replace(restored, read_archive=replaced), ANN, order.order_id)
 
 
 # changes of the delivery address --------------------------------------------------------------------------------------

@@ -425,13 +425,6 @@ def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopC
     assert refunds.list_refunds_of_order(shop, ListRequest(STAFF, 10), "none-such").items == ()
 
 
-def test_refunds_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=True)
-    with pytest.raises(WrongState):
-        refunds.list_refunds_of_order(shop, ListRequest(ANN, 10), order.order_id)
-
-
 # random requests ------------------------------------------------------------------------------------------------------
 @settings(max_examples=many(25, 8))
 @given(

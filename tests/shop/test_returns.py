@@ -34,7 +34,6 @@ from proof.support.actors import (
     STAFF,
     WAREHOUSE,
     advance_to_status,
-    archive_order,
     available_by_part,
     create_stocked_product,
     get_order,
@@ -292,10 +291,6 @@ def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopC
         with pytest.raises(NotFound) as refusal:
             returns.list_returns_of_order(shop, ListRequest(caller, 10), order.order_id)
         assert refusal.value.what == "order"
-    archive_order(shop, order.order_id, to_stub=True)
-    with pytest.raises(WrongState) as wrong:
-        returns.list_returns_of_order(shop, ListRequest(ANN, 10), order.order_id)
-    assert wrong.value.state == "ARCHIVED"
 
 
 def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: ShopContext) -> None:

@@ -3,19 +3,23 @@ check whether the ids in the path exist.
 """
 
 import hmac
+import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Request, Response
 from aws_lambda_powertools.event_handler.depends import Depends
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from botocore.exceptions import ClientError
 
+from functions.adapters import object_store
 from functions.api.http.fields import ID_PATTERN
 from functions.api.http.problems import Unauthenticated
 from functions.api.http.router import Route
+from functions.dynamodb.codec import Image
 from functions.dynamodb.patterns import Get
 from functions.model import public_routes
 from functions.model.entities import GUEST_ID_PREFIX
@@ -26,7 +30,7 @@ from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
 from functions.shop.customer_write_limit import WriteLimiter
 from functions.shop.guest_links import authenticate_guest
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext
 
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
 ME = "me"
@@ -34,6 +38,11 @@ EXEMPT_GROUPS = {"staff", "warehouse"}
 """The groups whose writes are not limited. They work for the shop, and the warehouse sends bursts of reports."""
 ANONYMOUS = Caller("")
 """The caller of routes that need no access token. No customer has the empty id, so this caller owns no data."""
+UNREADABLE_OBJECTS = {
+    "NoSuchKey": "its object is missing: try again, and if this stays, ask the shop to restore the object",
+    "InvalidObjectState": "its object has a storage class without instant access: ask the shop to restore the object",
+}
+"""For each error code of S3 that a repeated read does not cure: the reason and what to do."""
 
 
 @cache
@@ -43,11 +52,25 @@ def shop() -> ShopContext:
     return clients.create_shop(
         settings.table_name,
         pepper=lambda: secrets.get_secret(settings.pepper_secret).encode(),
+        read_archive=read_archive,
         closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
         payment_window_minutes=settings.payment_window_minutes,
     )
+
+
+def read_archive(object_key: str) -> Sequence[Image]:
+    """Return the items of an order's archive object, in DynamoDB's JSON. Raises ArchiveUnavailable, and S3's errors."""
+    bucket = environment.load_environment(environment.ApiEnvironment).archive_bucket
+    try:
+        return list(json.loads(object_store.get(bucket, object_key))["items"])
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        # S3 answers AccessDenied for a missing object, because the role may not list the bucket.
+        if why := UNREADABLE_OBJECTS.get("NoSuchKey" if code == "AccessDenied" else code):
+            raise ArchiveUnavailable(why) from error
+        raise
 
 
 def get_language(wanted: str | None) -> Language:

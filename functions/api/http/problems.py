@@ -25,6 +25,7 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.model import errors
 from functions.shop.payment_provider import BadSignature, InvalidProviderEvent, PaymentProviderUnavailable
+from functions.shop.shop import ArchiveUnavailable
 
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
@@ -194,6 +195,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.TooManyWrites:    ProblemType(429, "too-many-writes", "You sent too many writes", headers=_retry_after_header),
     TableBusy:                    ProblemType(503, "busy", "The service is busy: try again", headers=_retry_after_header),
     PaymentProviderUnavailable: ProblemType(503, "provider-unavailable", "The payment provider does not answer: try again", headers=_retry_after_header),
+    ArchiveUnavailable:      ProblemType(503, "archive-unavailable", "The archived order cannot be read now", headers=_retry_after_header),
     HTTPClientError:         _UNREACHABLE,
     NotConnected:            _UNREACHABLE,
     Unreadable:              ProblemType(500, "unreadable", "This version cannot read the stored data", detail=_logged_detail),

@@ -14,6 +14,7 @@ from functions.api.routes.payments import ProviderId
 from functions.model.errors import InsufficientFunds, NotAllowed, TooManyPayments, TooMuch, WrongCurrency, WrongState
 from functions.shop import credit_payments, feed, payments
 from functions.shop.lists import ListRequest
+from functions.shop.shop import ArchiveUnavailable
 
 router = Router()
 
@@ -65,14 +66,14 @@ def pay_with_credit(
     return command_response(done, PaidWithCredit)
 
 
-@router.get("/orders/<order_id>/payments", openapi_extensions=problem_responses(WrongState))
+@router.get("/orders/<order_id>/payments", openapi_extensions=problem_responses(ArchiveUnavailable))
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[PaymentAnswer]:
     """List the card and credit payments of an order, and how much of each payment was refunded.
 
-    Failed payments are included. Staff can also use the id of an archived or unknown order. The list then has the
-    payments that arrived with this order id but matched no order.
+    Failed payments are included. Staff can also use the id of an unknown order. The list then has the payments that
+    arrived with this order id but matched no order.
     """
     request = ListRequest(caller, limit, cursor)
     return list_answer(credit_payments.list_payments_of_order(shop(), request, order_id), PaymentAnswer.of)

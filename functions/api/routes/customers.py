@@ -1,6 +1,5 @@
 """Customers: profiles, settings, export and erasure of their data, and an overview with the newest orders."""
 
-import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,19 +7,16 @@ from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from botocore.exceptions import ClientError
 from pydantic import ConfigDict, Field, model_validator
 
-from functions.adapters import identity_provider, object_store
+from functions.adapters import identity_provider
 from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop, to_customer_id
 from functions.api.http.fields import Email, Id, Language, Listed, Name, RequestModel, ResponseModel, check_visible
 from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
-from functions.dynamodb.codec import Image
-from functions.dynamodb.errors import TableBusy
-from functions.model.entities import ArchivedOrder, Settings
+from functions.model.entities import Settings
 from functions.model.errors import (
     AlreadyExists,
     EmailTaken,
@@ -303,19 +299,7 @@ def export_of_customer(
     """
     customer_id = resolve_customer_id(caller, customer_id)
     request = ListRequest(caller, limit, cursor)
-    return list_answer(data_export.export_customer(shop(), request, customer_id, _read_archive_object), KeptItem.of)
-
-
-def _read_archive_object(stub: ArchivedOrder) -> Sequence[Image]:
-    """Return the items of an order's archive object. Raises TableBusy if an erasure has just replaced the object."""
-    bucket = environment.load_environment(environment.ApiEnvironment).archive_bucket
-    try:
-        return list(json.loads(object_store.get(bucket, stub.object_key))["items"])
-    except ClientError as error:
-        # S3 answers AccessDenied for a missing object if the role may not list the bucket.
-        if error.response["Error"]["Code"] in ("NoSuchKey", "AccessDenied"):
-            raise TableBusy from error
-        raise
+    return list_answer(data_export.export_customer(shop(), request, customer_id), KeptItem.of)
 
 
 @router.get("/customers/<customer_id>/page")

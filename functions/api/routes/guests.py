@@ -178,7 +178,7 @@ def quote_guest_order(basket: Basket) -> QuoteAnswer:
 def page_of_guest_order(order_id: Id, token: LinkToken) -> Response[str]:
     """Show an order as a page that a browser opens with the link of a mail. For shops without a web page."""
     guest = authenticate_guest(shop(), token)
-    order = orders.get_order_with_lines(shop(), guest, order_id)
+    order, _ = orders.get_order_with_lines(shop(), guest, order_id)
     language = get_language(customers.get_customer(shop(), guest, guest.id).language)
     shop_name = environment.load_environment(environment.ApiEnvironment).shop_name
     text = invoice_page.render_order(order, shop_name, language)

@@ -111,16 +111,16 @@ def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
 class OrderAnswer(ResponseModel):
     """An order. All amounts are in minor units (cents).
 
-    `archived`: true if the order is in the archive; the optional fields are then not shown. `billing_address`: null if
-    it is the delivery address. `total`: the price of the goods minus the discount, plus `shipping`, including the
-    `taxes`. If `net_prices` is true, these other amounts are without taxes. `reverse_charge`: the customer, a business
-    with the `tax_id`, owes the tax. `due`: the amount that is still to be paid. `refunded`: the amount of `paid` that
-    is refunded or being refunded, or that a bank took back. `owed`: an amount that will be refunded if the shop wins a
-    dispute with the customer's bank. `over_refunded`: how much more than `paid` left the shop, for example because a
-    return was credited and then refunded at the payment provider. `credited`: the amount of the credit notes that
-    correct the invoice, if there is one. `customer_name`: the customer's current name while the order is open. A closed
-    order keeps the name that it had. The name is null after the customer's data was erased. `shipping_method`: null if
-    the shop had no shipping methods.
+    `archived`: true if the order is in the archive, since `archived_at`. Answers to commands then lack the optional
+    fields. `billing_address`: null if it is the delivery address. `total`: the price of the goods minus the discount,
+    plus `shipping`, including the `taxes`. If `net_prices` is true, these other amounts are without taxes.
+    `reverse_charge`: the customer, a business with the `tax_id`, owes the tax. `due`: the amount that is still to be
+    paid. `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back. `owed`: an
+    amount that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how much more
+    than `paid` left the shop, for example because a return was credited and then refunded at the payment provider.
+    `credited`: the amount of the credit notes that correct the invoice, if there is one. `customer_name`: the
+    customer's current name while the order is open. A closed order keeps the name that it had. The name is null after
+    the customer's data was erased. `shipping_method`: null if the shop had no shipping methods.
     """
 
     order_id: str
@@ -132,6 +132,7 @@ class OrderAnswer(ResponseModel):
     total: int
     version: int
     archived: bool = False
+    archived_at: str | None = None
     customer_name: str | None = None
     lines: Sequence[OrderLineAnswer] | None = None
     address: AddressAnswer | None = None
@@ -151,21 +152,24 @@ class OrderAnswer(ResponseModel):
     delivered_at: str | None = None
 
     @classmethod
-    def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
-        """Return the answer for an order. For an archived order, the answer has no optional fields.
+    def of(cls, item: e.Order | e.ArchivedOrder, stub: e.ArchivedOrder | None = None) -> Self:
+        """Return the answer for an order. `stub`: its small item in the table, if `item` comes from the archive.
 
-        The table keeps only a small item (stub) of an archived order, which does not have these fields.
+        If `item` is itself the stub, the answer has no optional fields, because the table does not have them.
         """
+        stub = item if isinstance(item, e.ArchivedOrder) else stub
+        kept = stub or item
         stays = cls(
-            order_id=item.order_id,
-            customer_id=item.customer_id,
-            status=item.status,
-            placed_at=item.placed_at,
-            updated_at=item.updated_at,
-            currency=item.currency,
-            total=item.total,
-            version=item.version,
-            archived=isinstance(item, e.ArchivedOrder),
+            order_id=kept.order_id,
+            customer_id=kept.customer_id,
+            status=kept.status,
+            placed_at=kept.placed_at,
+            updated_at=kept.updated_at,
+            currency=kept.currency,
+            total=kept.total,
+            version=kept.version,
+            archived=stub is not None,
+            archived_at=stub.archived_at if stub else None,
         )
         if isinstance(item, e.ArchivedOrder):
             return stays
@@ -529,9 +533,11 @@ class WholeOrder(ResponseModel):
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]
 
+        stub = next((item for item in items if isinstance(item, e.ArchivedOrder)), None)
+        order = next((item for item in items if isinstance(item, e.Order)), stub)
         ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.ExpiryMarker)]
         return cls(
-            order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
+            order=OrderAnswer.of(order, stub) if order else None,
             payments=shown(e.Payment, PaymentAnswer),
             invoices=[InvoiceAnswer.of_invoice(item, sellers) for item in items if isinstance(item, e.Invoice)],
             shipments=shown(e.Shipment, ShipmentAnswer),

@@ -59,6 +59,7 @@ from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import observability
 from functions.shop import cancellation, feed, orders, placing, sellers
 from functions.shop.lists import ListPage, ListRequest
+from functions.shop.shop import ArchiveUnavailable
 
 router = Router()
 OrderNumber = Annotated[
@@ -319,13 +320,13 @@ def orders_of_customer(
     return list_answer(orders.list_orders_of_customer(shop(), request, customer_id), OrderInList.of)
 
 
-@router.get("/orders/<order_id>")
+@router.get("/orders/<order_id>", openapi_extensions=problem_responses(ArchiveUnavailable))
 def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Show an order with its lines."""
-    return OrderAnswer.of(orders.get_order(shop(), caller, order_id))
+    """Show an order with its lines. An archived order is read from the archive."""
+    return OrderAnswer.of(*orders.get_order_with_lines(shop(), caller, order_id))
 
 
-@router.get("/orders/<order_id>/whole")
+@router.get("/orders/<order_id>/whole", openapi_extensions=problem_responses(ArchiveUnavailable))
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
     """Show an order with all items that belong to it. If there are several pages, the order is on the first page."""
     found = orders.get_order_item_collection(shop(), ListRequest(caller, limit, cursor), order_id)
@@ -333,10 +334,11 @@ def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Curs
     return WholeOrder.of_items(found.items, found.cursor, sellers.get_sellers(shop(), issued))
 
 
-@router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
+@router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(ArchiveUnavailable))
 def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
     """List the lines of an order with their shipped, delivered, returned and dropped quantities."""
-    return Listed(items=order_line_answers(orders.get_order_with_lines(shop(), caller, order_id)))
+    order, _ = orders.get_order_with_lines(shop(), caller, order_id)
+    return Listed(items=order_line_answers(order))
 
 
 @router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))

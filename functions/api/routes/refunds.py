@@ -30,6 +30,7 @@ from functions.model.entities import RefundCause
 from functions.model.errors import NotAllowed, TooMuch, WrongState
 from functions.shop import feed, refund_processing, refunds
 from functions.shop.lists import ListRequest
+from functions.shop.shop import ArchiveUnavailable
 
 router = Router()
 
@@ -188,7 +189,7 @@ def all_refunds(
     return list_answer(feed.list_refunds(shop(), request, oldest_first=order == "oldest"), RefundEntryAnswer.of_entry)
 
 
-@router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
+@router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(ArchiveUnavailable))
 def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
     """List the refunds of an order with their states."""
     request = ListRequest(caller, limit, cursor)

@@ -19,6 +19,7 @@ from functions.shop import returns
 from functions.shop.lists import ListRequest
 from functions.shop.placing import MAX_PRODUCTS
 from functions.shop.refunds import RefundDestination
+from functions.shop.shop import ArchiveUnavailable
 
 router = Router()
 
@@ -86,7 +87,7 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
     return command_response(done, ReturnMade)
 
 
-@router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(WrongState))
+@router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(ArchiveUnavailable))
 def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
     """List the returns of an order. For the customer of the order and staff."""
     request = ListRequest(caller, limit, cursor)

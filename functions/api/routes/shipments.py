@@ -19,6 +19,7 @@ from functions.api.routes.order_responses import (
 from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
 from functions.shop import shipments
 from functions.shop.placing import MAX_PRODUCTS
+from functions.shop.shop import ArchiveUnavailable
 
 router = Router()
 
@@ -55,7 +56,7 @@ class Parcel(ResponseModel):
     shipping_method: ChosenShippingAnswer | None
 
 
-@router.get("/orders/<order_id>/shipments")
+@router.get("/orders/<order_id>/shipments", openapi_extensions=problem_responses(ArchiveUnavailable))
 def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]:
     """List the shipments of an order. For the customer of the order, the warehouse and staff."""
     return Listed(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
