@@ -69,7 +69,7 @@ class NotRegistered(CommandRejected):
     """The caller has no customer profile yet. `is_staff`: whether the text explains how staff can order."""
 
     def __init__(self, *, is_staff: bool = False) -> None:
-        how = "; staff order as customers too, each for themselves and never for another customer" if is_staff else ""
+        how = "; staff can also order for a customer: send the customer_id" if is_staff else ""
         super().__init__(f"register as a customer first, with POST /customers{how}")
 
 

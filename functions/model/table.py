@@ -148,7 +148,16 @@ ORDER = Row(
     created_field="placed_at",
     written_by="api, reactions",
     owner="customer_id",
-    personal=("address", "billing_address", "customer_name", "tax_id"),
+    personal=(
+        "address",
+        "billing_address",
+        "customer_name",
+        "tax_id",
+        "note",
+        "reference",
+        "metadata",
+        "cancel_reason",
+    ),
     purpose="to deliver the order",
     on_erasure="clear",
 )
@@ -247,7 +256,7 @@ INVOICE = Row(
     unique_fields=("invoice_id",),
     written_by="fulfilment",
     owner="customer_id",
-    personal=("name", "address", "billing_address", "tax_id"),
+    personal=("name", "address", "billing_address", "tax_id", "reference"),
     purpose="the law requires each invoice as it was issued, with name and address",
     on_erasure="keep",
 )

@@ -89,10 +89,11 @@ the warehouse refuses to cancel, the order gets this status again.
 """
 
 
-def cancel_order(shop: ShopContext, caller: Caller, order_id: str) -> Order:
+def cancel_order(shop: ShopContext, caller: Caller, order_id: str, reason: str | None = None) -> Order:
     """Cancel an order, or ask the warehouse to cancel it if the warehouse has already received the order.
 
-    Only the order's customer and staff may call this command. Returns the order with its new status:
+    Only the order's customer and staff may call this command. `reason`: the order keeps it. Returns the order with its
+    new status:
     - CANCELLED: the order was cancelled at once.
     - CANCEL_REQUESTED: the warehouse is asked to cancel the whole order.
     - CUT_REQUESTED: some goods were already sent. The warehouse is asked to cancel only the unsent goods.
@@ -107,9 +108,10 @@ def cancel_order(shop: ShopContext, caller: Caller, order_id: str) -> Order:
         if order.status in ("CANCELLED", "CANCEL_REQUESTED", "CUT_REQUESTED") or order.dropped:
             return order
         request = STOP_COMMAND_BY_STATUS.get(order.status)
+        after = apply_order_command(order, request or "cancel", shop.now_instant())
+        after = replace(after, cancel_reason=reason)
         if request is None:
-            return _close_order(shop, order, apply_order_command(order, "cancel", shop.now_instant()), "CANCELLED")
-        after = apply_order_command(order, request, shop.now_instant())
+            return _close_order(shop, order, after, "CANCELLED")
         shop.table.write(*save_order(order, after))
         return after
 

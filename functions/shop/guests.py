@@ -21,7 +21,14 @@ from functions.model.table import CUSTOMER, ORDER, ROWS_BY_TYPE
 from functions.shop.customers import get_customer, hash_email
 from functions.shop.guest_links import FIRST_LINK, create_token
 from functions.shop.orders import get_order_owner, save_order
-from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
+from functions.shop.placing import (
+    NO_DETAILS,
+    OrderDetails,
+    PlacedOrder,
+    RequestedLine,
+    derive_order_id,
+    place_order,
+)
 from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
 MAX_JOINED_ORDERS = 25
@@ -71,6 +78,7 @@ def place_guest_order(
     tax_id: str | None = None,
     billing_address: Address | None = None,
     shipping_method: str | None = None,
+    details: OrderDetails = NO_DETAILS,
 ) -> GuestOrder:
     """Place an order for a new guest. The transaction of the order also writes the guest's customer item.
 
@@ -92,6 +100,7 @@ def place_guest_order(
         billing_address,
         shipping_method,
         guest,
+        details,
     )
     if not caller.can_see(placed.order.customer_id):
         raise WrongState("order", "JOINED", "show it to a guest")

@@ -105,6 +105,7 @@ def build_invoice(
         net_prices=order.net_prices,
         tax_id=order.tax_id,
         reverse_charge=order.reverse_charge,
+        reference=order.reference,
         payments=tuple(
             Paid(payment_id=one.payment_id, amount=one.amount - one.uncounted, method=one.method) for one in counted
         ),

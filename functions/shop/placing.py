@@ -24,6 +24,7 @@ from functions.model.errors import (
     IdempotencyKeyReused,
     InvalidInput,
     MixedCurrencies,
+    NotFound,
     NotRegistered,
     PriceChanged,
     TooManyUnpaidOrders,
@@ -36,7 +37,7 @@ from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, SHIPPING_T
 from functions.shop import discounts, shipping_methods, stock, taxes
 from functions.shop.idempotency import fingerprint
 from functions.shop.shipping_methods import AvailableMethod
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
 MAX_PRODUCTS = 90
 """The maximum number of products in one order.
@@ -87,9 +88,25 @@ class Quote:
     shipping_methods: Sequence[AvailableMethod]
 
 
-def derive_order_id(shop: ShopContext, customer_id: str, key: str) -> str:
-    """Return the order id for a customer's idempotency key. The same customer and key always give the same id."""
-    return shop.derive_id("order", customer_id, key)
+@dataclass(frozen=True)
+class OrderDetails:
+    """What is recorded with an order, and changes neither its price nor its way. The fields are those of Order."""
+
+    note: str | None = None
+    reference: str | None = None
+    metadata: Mapping[str, str] | None = None
+    placed_by: str | None = None
+
+
+NO_DETAILS = OrderDetails()
+
+
+def derive_order_id(shop: ShopContext, customer_id: str, key: str, *placed_by: str) -> str:
+    """Return the order id for a customer's idempotency key. The same customer and key always give the same id.
+
+    `placed_by`: the staff member whose key it is. So a key of staff is never taken for a key of the customer.
+    """
+    return shop.derive_id("order", customer_id, key, *placed_by)
 
 
 def place_order(
@@ -105,6 +122,8 @@ def place_order(
     billing_address: Address | None = None,
     shipping_method: str | None = None,
     guest: Customer | None = None,
+    details: OrderDetails = NO_DETAILS,
+    customer_id: str | None = None,
 ) -> PlacedOrder:
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
@@ -113,24 +132,41 @@ def place_order(
     showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
     `address`; the taxes are those of `address`. `shipping_method`: the id of a method, or None for the first available
     one. `guest`: if the caller has no account, the customer item that the transaction also writes
-    (functions/shop/guests.py). The order's id is derived from the customer and `key`, and the write requires that no
-    order with this id exists. So a repeated request returns the order of the first request. A rejected order stores
-    nothing, so its idempotency key can be used again.
+    (functions/shop/guests.py). `customer_id`: staff place the order in the name of this registered customer, with the
+    customer's name, company and limit of unpaid orders; None means the caller. The order's id is derived from the
+    customer, `key` and the staff member, and the write requires that no order with this id exists. So a repeated
+    request returns the order of the first request. A rejected order stores nothing, so its idempotency key can be used
+    again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
     at once.
 
-    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, NoTaxRate,
-    ShippingMethodNotAvailable, DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused,
-    InvalidInput, TableBusy.
+    Raises NotAllowed if a customer names another customer, or sends metadata, which other systems trust. Raises
+    NotFound if the named customer does not exist, and WrongState if it is a guest. Raises NotRegistered,
+    UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, TotalChanged, NoTaxRate, ShippingMethodNotAvailable,
+    DiscountNotValid, OutOfStock, TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
-    order_id = derive_order_id(shop, caller.id, key)
+    if details.metadata or customer_id not in (None, caller.id):
+        caller.require_group("staff")
+    if customer_id not in (None, caller.id):
+        details, caller = replace(details, placed_by=caller.id), Caller(customer_id)
+    order_id = derive_order_id(shop, caller.id, key, *([details.placed_by] if details.placed_by else []))
     guest_writes = [put_if_absent(CUSTOMER, guest)] if guest else []
 
     def place() -> PlacedOrder:
         priced = _price_order(
-            shop, caller, order_id, lines, address, fingerprint(body), discount_code, tax_id, shipping_method, guest
+            shop,
+            caller,
+            order_id,
+            lines,
+            address,
+            fingerprint(body),
+            discount_code,
+            tax_id,
+            shipping_method,
+            guest,
+            details,
         )
         if isinstance(priced, PlacedOrder):
             return priced
@@ -197,6 +233,7 @@ def _price_order(
     tax_id: str | None,
     shipping_method: str | None,
     guest: Customer | None = None,
+    details: OrderDetails = NO_DETAILS,
 ) -> PricedOrder | PlacedOrder:
     """Read everything that the order needs with one strongly consistent BatchGetItem, and compute the order's total.
 
@@ -211,15 +248,14 @@ def _price_order(
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, body_fingerprint)
-    customer = next((item for item in found if isinstance(item, Customer)), guest)
-    if customer is None:
-        if order_id != QUOTE_ID:
-            raise NotRegistered(is_staff=caller.is_staff)
-        now = shop.now_instant()  # somebody who wants to know the price before they register
-        customer = Customer(customer_id=caller.id, name="", email="", email_hash="", created_at=now, updated_at=now)
+    stored = next((item for item in found if isinstance(item, Customer)), guest)
+    customer = stored or _unregistered_customer(shop, caller, order_id, details)
+    if details.placed_by:
+        require_registered(customer, "order")
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
-    order = replace(_build_order(shop, customer, order_id, lines, products, address, body_fingerprint), tax_id=tax_id)
+    order = _build_order(shop, customer, order_id, lines, products, address, body_fingerprint)
+    order = replace(order, tax_id=tax_id, **vars(details))
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     shipping_table = next((item for item in found if isinstance(item, ShippingTable)), None)
@@ -233,6 +269,16 @@ def _price_order(
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
     return PricedOrder(order, products, discount, available)
+
+
+def _unregistered_customer(shop: ShopContext, caller: Caller, order_id: str, details: OrderDetails) -> Customer:
+    """Return somebody who wants to know a price before they register. For an order, raise NotFound or NotRegistered."""
+    if details.placed_by:
+        raise NotFound("customer")
+    if order_id != QUOTE_ID:
+        raise NotRegistered(is_staff=caller.is_staff)
+    now = shop.now_instant()
+    return Customer(customer_id=caller.id, name="", email="", email_hash="", created_at=now, updated_at=now)
 
 
 def _check_unpaid_orders(shop: ShopContext, customer_id: str, guest: Customer | None) -> None:

@@ -101,6 +101,7 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
         "net_prices": False,
         "tax_id": None,
         "reverse_charge": False,
+        "reference": None,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
         "paid_on": said["issued_at"][:10],
         "seller": None,
@@ -240,7 +241,9 @@ def test_the_billing_address_is_the_recipient_on_the_page() -> None:
     billing = Address(
         name="Ann Ash", street="9 Oak Row", postcode="4020", city="Linz", country="AT", company="Ash & Co"
     )
-    shown = Shown(render_page(invoice(billing_address=billing, tax_id="ATU12345675"), "Elm & Sons", ENGLISH)).text
+    written = invoice(billing_address=billing, tax_id="ATU12345675", reference="PO <7>")
+    shown = Shown(render_page(written, "Elm & Sons", ENGLISH)).text
+    assert "Your reference PO <7>" in shown
     assert (
         "For Ash & Co Ann Ash 9 Oak Row 4020 Linz AT Tax id ATU12345675 Delivered to Ann Ash 1 Elm Row 1010 Wien AT"
     ) in shown

@@ -94,7 +94,7 @@ def test_a_list_says_how_long_it_may_be() -> None:
 
 def test_placing_an_order_lists_every_way_it_may_fail() -> None:
     responses = OPERATIONS["POST /orders"]["responses"]
-    assert set(responses) == {"200", "201", "400", "401", "409", "413", "415", "422", "429", "500", "503"}
+    assert set(responses) == {"200", "201", "400", "401", "403", "404", "409", "413", "415", "422", "429", "500", "503"}
     for slug in (
         "not-registered", "unknown-products", "mixed-currencies", "out-of-stock", "price-changed", "discount-not-valid",
         "too-many-unpaid-orders",

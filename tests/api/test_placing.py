@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_shipping_prices
-from proof.support.http_client import ANN, BOB, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, order_body
+from proof.support.http_client import ANN, BOB, HOME_ADDRESS, NO_MORE_PARTS, STAFF, WAREHOUSE, ApiHarness, order_body
 
 
 def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness) -> None:
@@ -20,6 +20,7 @@ def test_an_order_is_placed_and_shows_nothing_of_how_it_is_kept(api: ApiHarness)
     said = placed.body
     assert set(said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
+        "archived_at", "placed_by", "note", "reference", "metadata", "cancel_reason",
         "lines", "address", "billing_address", "discount", "shipping", "shipping_method", "taxes", "net_prices",
         "tax_id", "reverse_charge", "paid", "refunded", "owed", "credited", "due", "delivered_at", "customer_name",
     }  # fmt: skip
@@ -45,6 +46,55 @@ def test_a_billing_address_is_in_the_answers_of_the_order_and_its_invoice(api: A
     assert api.call("GET", f"/orders/{placed['order_id']}/invoice", ANN).body["billing_address"] == shown
     refused = api.call("POST", "/orders", ANN, body | {"billing_address": {**billing, "country": "X"}}, key="other")
     assert list(refused.field_errors) == ["billing_address.country"]
+
+
+DETAILS = {"note": "Ring twice.\nThank you", "reference": "PO 7"}
+METADATA = {"metadata": {"source": "phone", "agent_7": ""}}
+
+
+def test_staff_order_for_a_customer_and_a_cancelled_order_can_be_placed_again_from_its_answer(api: ApiHarness) -> None:
+    set_shipping_prices(api.shop, EUR=490)
+    wanted = order_body(mug=2) | DETAILS | METADATA | {"customer_id": ANN.sub, "tax_id": "ATU12345675"}
+    placed = api.call("POST", "/orders", STAFF, wanted, key="k").body
+    assert (placed["customer_id"], placed["placed_by"]) == (ANN.sub, STAFF.sub)
+    id = placed["order_id"]
+    shown = api.call("GET", f"/orders/{id}", ANN).body
+    assert shown.items() >= (DETAILS | METADATA).items()
+    parcel = api.call("GET", f"/orders/{id}/parcel", WAREHOUSE).body
+    assert {name: parcel[name] for name in DETAILS} == DETAILS
+    cancelled = api.call("POST", f"/orders/{id}/cancel", STAFF, {"reason": "three mugs"}).body
+    assert (cancelled["status"], cancelled["cancel_reason"]) == ("CANCELLED", "three mugs")
+
+    again = {name: cancelled[name] for name in wanted if name != "lines"}
+    again["lines"] = [{"product_id": line["product_id"], "quantity": 3} for line in cancelled["lines"]]
+    again["shipping_method"] = cancelled["shipping_method"]["id"]
+    replacement = api.call("POST", "/orders", STAFF, again, key="k2")
+    assert (replacement.status, replacement.body["total"]) == (201, 3 * 1250 + 490)
+    assert replacement.body.items() >= (DETAILS | METADATA).items()
+
+
+def test_only_staff_name_a_customer_or_send_metadata(api: ApiHarness) -> None:
+    for forbidden in (METADATA, {"customer_id": BOB.sub}):
+        assert api.call("POST", "/orders", ANN, order_body() | forbidden, key="k").problem_type == "not-allowed"
+    unknown = api.call("POST", "/orders", STAFF, order_body() | {"customer_id": "nobody"}, key="k")
+    assert (unknown.problem_type, unknown.body["what"]) == ("not-found", "customer")
+    own = api.call("POST", "/orders", ANN, order_body() | DETAILS | {"customer_id": ANN.sub, "metadata": {}}, key="k")
+    assert (own.status, own.body["placed_by"], own.body["metadata"]) == (201, None, None)
+    assert own.body.items() >= DETAILS.items()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"note": "x" * 501}, "note"), ({"note": ""}, "note"), ({"note": "\x07"}, "note"),
+        ({"reference": "x" * 65}, "reference"), ({"reference": "a\nb"}, "reference"),
+        ({"metadata": dict.fromkeys(map(str, range(11)), "")}, "metadata"), ({"metadata": {"a": 1}}, "metadata.a"),
+        ({"metadata": {"A": "x"}}, "metadata.A.[key]"), ({"metadata": {"a": "x" * 201}}, "metadata.a"),
+        ({"metadata": {"a": "\u202e"}}, "metadata.a"), ({"customer_id": "a#b"}, "customer_id"),
+    ],
+)  # fmt: skip
+def test_a_detail_of_a_wrong_form_is_named(api: ApiHarness, wrong: dict[str, Any], field: str) -> None:
+    assert list(api.call("POST", "/orders", STAFF, order_body() | wrong, key="k").field_errors) == [field]
 
 
 def test_a_client_cannot_set_fields_that_the_shop_computes(api: ApiHarness) -> None:

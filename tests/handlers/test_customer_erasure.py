@@ -67,8 +67,9 @@ def place(harness: ShopHarness, person: Caller, key: str, mug: int = 1) -> str:
     wanted = {"mug": placing.RequestedLine(mug)}
     billing = replace(address(person), company="Quill & Co")
     body = {"key": key}
+    details = placing.OrderDetails(note=canaries(person)["street"], reference=canaries(person)["city"])
     placed = placing.place_order(
-        harness.shop, person, key, wanted, address(person), body, billing_address=billing
+        harness.shop, person, key, wanted, address(person), body, billing_address=billing, details=details
     ).order
     return placed.order_id
 
@@ -266,13 +267,14 @@ def test_an_erasure_keeps_bookkeeping_and_the_data_of_other_customers(harness: S
             assert all(canaries(person)["name"] in str(invoice) for invoice in invoices)
         arrived = get_order(harness.shop, those[person]["arrived"])
         assert (arrived.total, arrived.address, arrived.billing_address) == (1250, None, None)
+        assert (arrived.note, arrived.reference) == (None, None)
         stub = orders.get_order(harness.shop, STAFF, those[person]["archived"])
         assert isinstance(stub, ArchivedOrder)
         body = harness.objects("archive")[stub.object_key]
         assert hashlib.sha256(body).hexdigest() == stub.sha256
         whole = [image for image in parse_archive(body) if image["type"]["S"] == "Order"]
         assert [image["total"] for image in whole] == [{"N": "1250"}]
-        assert not {"address", "billing_address"} & whole[0].keys()
+        assert not {"address", "billing_address", "note", "reference"} & whole[0].keys()
 
 
 def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHarness) -> None:

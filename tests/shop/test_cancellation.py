@@ -87,6 +87,15 @@ def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: ShopCont
     assert refunded_total(shop, order.order_id) == 0
 
 
+@pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"])
+def test_an_order_keeps_the_reason_of_its_cancellation(shop: ShopContext, status: str) -> None:
+    order = advance_to_status(shop, place(shop), status)
+    cancelled = cancellation.cancel_order(shop, STAFF, order.order_id, "another size")
+    assert get_order(shop, order.order_id) == cancelled
+    assert cancelled.cancel_reason == "another size"
+    assert cancellation.cancel_order(shop, ANN, order.order_id, "too late") == cancelled, "the first request counts"
+
+
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
 def test_cancelling_a_cancelled_order_changes_nothing(shop: ShopContext, wire: WireTap, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)

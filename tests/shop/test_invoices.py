@@ -251,17 +251,21 @@ def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: ShopCont
     assert get_invoice_of_order(shop, ANN, order.order_id).name == "Ann Oak"
 
 
-def test_the_invoice_keeps_the_billing_address_after_the_erasure_of_the_order(shop: ShopContext) -> None:
+def test_the_invoice_keeps_the_billing_address_and_reference_after_the_erasure_of_the_order(shop: ShopContext) -> None:
     billing = replace(HOME_ADDRESS, company="Ash & Co", city="Linz")
     lines = {"mug": RequestedLine(1)}
-    placed = placing.place_order(shop, ANN, "k", lines, HOME_ADDRESS, {}, billing_address=billing).order
+    written = placing.OrderDetails(note="Ring twice", reference="PO 7", metadata={"source": "phone"})
+    placed = placing.place_order(
+        shop, STAFF, "k", lines, HOME_ADDRESS, {}, billing_address=billing, details=written, customer_id="ann"
+    ).order
     deliver_order(shop, get_order(shop, placed.order_id))
     erasure.erase_customer(shop, ANN, "ann")
     erasure.remove_address_from_order(shop, placed.order_id)
     order = get_order(shop, placed.order_id)
     invoice = get_invoice_of_order(shop, STAFF, placed.order_id)
     assert (order.address, order.billing_address) == (None, None)
-    assert (invoice.address, invoice.billing_address) == (HOME_ADDRESS, billing)
+    assert (order.note, order.reference, order.metadata) == (None, None, None)
+    assert (invoice.address, invoice.billing_address, invoice.reference) == (HOME_ADDRESS, billing, "PO 7")
 
 
 def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: ShopContext) -> None:

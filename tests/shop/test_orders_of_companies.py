@@ -10,8 +10,9 @@ from functions.model.copies import number_of_order
 from functions.model.errors import NotAllowed, NotFound
 from functions.shop import companies
 from functions.shop.lists import ListRequest
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF, place
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, place
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
@@ -20,6 +21,8 @@ def test_an_order_is_in_the_list_of_the_company_that_its_customer_had(shop: Shop
     place(shop, "before", mug=1)
     companies.add_member(shop, STAFF, "acme", ANN.id)
     placed = [place(shop, f"key-{number}", mug=1) for number in range(count)]
+    for_ann = place_order(shop, STAFF, "key", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, customer_id=ANN.id).order
+    assert for_ann.company_id == "acme", "staff order for the company of the customer"
     companies.remove_member(shop, STAFF, "acme", ANN.id)
     for one in [*placed, place(shop, "after", mug=1)]:
         shop.table.write(put_if_absent(t.ORDER_NUMBER, next(number_of_order(one))))

@@ -6,20 +6,28 @@ from dataclasses import replace
 import pytest
 
 from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.writes import put_if_newer
 from functions.model.changes import parse_change
+from functions.model.copies import order_summary
 from functions.model.entities import ArchivedOrder, Line, Order, TaxRate
 from functions.model.errors import (
     DiscountNotValid,
     IdempotencyKeyReused,
     InvalidInput,
     MixedCurrencies,
+    NotAllowed,
+    NotFound,
     NotRegistered,
     OutOfStock,
     PriceChanged,
+    TooManyUnpaidOrders,
     TotalChanged,
     UnknownProducts,
+    WrongState,
 )
+from functions.model.table import ORDER_SUMMARY
 from functions.shop import cancellation, discounts, orders, placing, products
+from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.taxes import replace_tax_table
@@ -29,12 +37,14 @@ from proof.support.actors import (
     BOB,
     HOME_ADDRESS,
     STAFF,
+    WAREHOUSE,
     advance_to_status,
     archive_order,
     available_by_part,
     create_stocked_product,
     get_order,
     place,
+    place_guest_order,
     place_order_as,
     set_shipping_prices,
     set_tax_rate,
@@ -69,6 +79,44 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: ShopCon
     assert (placed.order, placed.replayed) == (expected, False)
     assert orders.get_order(shop, ANN, placed.order.order_id) == expected
     assert (available_by_part(shop, "mug"), available_by_part(shop, "pot")) == ([8], [7])
+
+
+def place_for(shop: ShopContext, caller: Caller, customer_id: str, key: str = "k") -> placing.PlacedOrder:
+    lines = {"mug": RequestedLine(1)}
+    return place_order(shop, caller, key, lines, HOME_ADDRESS, {}, customer_id=customer_id)
+
+
+def test_staff_order_in_the_name_of_a_customer_with_the_customers_name_and_limit(
+    shop: ShopContext, wire: WireTap
+) -> None:
+    placed = place_for(shop, STAFF, "ann").order
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    assert isinstance(placed, Order)
+    assert (placed.customer_id, placed.customer_name, placed.placed_by) == ("ann", "Ann Ash", STAFF.id)
+    assert place_for(shop, STAFF, "ann").order == placed, "a repeated request places no second order"
+    own = place_order_as(shop, ANN, "k", mug=1).order
+    theirs = place_for(shop, replace(STAFF, id="staff-2"), "ann").order
+    assert len({placed.order_id, own.order_id, theirs.order_id}) == 3, "each person has own idempotency keys"
+    assert isinstance(own, Order)
+    assert own.placed_by is None
+    for order in (placed, own):
+        shop.table.write(put_if_newer(ORDER_SUMMARY, next(order_summary(order))))
+    with pytest.raises(TooManyUnpaidOrders):
+        place_for(replace(shop, unpaid_orders_per_customer=2), STAFF, "ann", "another")
+
+
+def test_nobody_else_orders_for_a_customer_and_nobody_for_a_guest_or_an_erased_customer(shop: ShopContext) -> None:
+    for caller in (BOB, WAREHOUSE):
+        with pytest.raises(NotAllowed):
+            place_for(shop, caller, "ann")
+    guest = place_guest_order(shop).placed.order
+    with pytest.raises(WrongState) as refusal:
+        place_for(shop, STAFF, guest.customer_id)
+    assert refusal.value.state == "GUEST"
+    erase_customer(shop, BOB, "bob")
+    for customer_id in ("bob", "nobody"):
+        with pytest.raises(NotFound):
+            place_for(shop, STAFF, customer_id)
 
 
 def test_an_order_stores_a_billing_address_that_differs_and_its_taxes_are_those_of_the_delivery(

@@ -92,6 +92,17 @@ def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
     )
 
 
+def multi_line_text(max_length: int, min_length: int = 0) -> StringConstraints:
+    """Return pydantic constraints for a text that may have several lines, without spaces at its ends."""
+    return text_matching(
+        r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$",
+        "must not contain control characters, except line breaks",
+        strip_whitespace=True,
+        min_length=min_length,
+        max_length=max_length,
+    )
+
+
 Id = Annotated[str, text_matching(ID_PATTERN, f"must be 1 to 64 {ID_CHARACTERS}, such as mug-1")]
 Name = Annotated[str, one_line_text(200)]
 DiscountCode = Annotated[

@@ -137,6 +137,7 @@ def place_guest_order(request: Request, key: GuestIdempotencyKey, new: NewGuestO
         tax_id,
         new.billing_address.to_entity() if new.billing_address else None,
         new.shipping_method,
+        placing.OrderDetails(new.note, new.reference),
     )
     order, replayed = made.placed.order, made.placed.replayed
     log_order_id(request, order.order_id)

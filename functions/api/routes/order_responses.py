@@ -120,7 +120,9 @@ class OrderAnswer(ResponseModel):
     than `paid` left the shop, for example because a return was credited and then refunded at the payment provider.
     `credited`: the amount of the credit notes that correct the invoice, if there is one. `customer_name`: the
     customer's current name while the order is open. A closed order keeps the name that it had. The name is null after
-    the customer's data was erased. `shipping_method`: null if the shop had no shipping methods.
+    the customer's data was erased. `shipping_method`: null if the shop had no shipping methods. `placed_by`: the id of
+    the staff member who placed the order for the customer, or null. `metadata`: values that staff stored. An erasure
+    clears `note`, `reference`, `metadata` and `cancel_reason`.
     """
 
     order_id: str
@@ -150,6 +152,11 @@ class OrderAnswer(ResponseModel):
     credited: int | None = None
     due: int | None = None
     delivered_at: str | None = None
+    placed_by: str | None = None
+    note: str | None = None
+    reference: str | None = None
+    metadata: Mapping[str, str] | None = None
+    cancel_reason: str | None = None
 
     @classmethod
     def of(cls, item: e.Order | e.ArchivedOrder, stub: e.ArchivedOrder | None = None) -> Self:
@@ -191,6 +198,11 @@ class OrderAnswer(ResponseModel):
             "owed": item.owed,
             "due": item.total - item.paid if item.status == "PENDING" else 0,
             "delivered_at": item.delivered_at,
+            "placed_by": item.placed_by,
+            "note": item.note,
+            "reference": item.reference,
+            "metadata": item.metadata,
+            "cancel_reason": item.cancel_reason,
         }
         return stays.model_copy(update=whole)
 
@@ -407,10 +419,10 @@ class InvoiceAnswer(ResponseModel):
     """An invoice or a credit note as it was issued.
 
     `invoice_id`: its number. `corrects`: the number of the invoice that a credit note corrects, else null. `taxes`: the
-    taxes that `total` includes, for each rate. `net_prices`: the other amounts of an invoice are without taxes; those
-    of a credit note include them. `reverse_charge`: the customer owes the tax. `seller`: as of the issue; null if staff
-    had stored none. `paid_on`: the day on which the order was paid in full. `billing_address`: null if it is the
-    delivery address.
+    taxes that `total` includes, for each rate. `reference`: the customer's number of the order. `net_prices`: the other
+    amounts of an invoice are without taxes; those of a credit note include them. `reverse_charge`: the customer owes
+    the tax. `seller`: as of the issue; null if staff had stored none. `paid_on`: the day on which the order was paid in
+    full. `billing_address`: null if it is the delivery address.
     """
 
     invoice_id: str
@@ -432,6 +444,7 @@ class InvoiceAnswer(ResponseModel):
     net_prices: bool
     tax_id: str | None
     reverse_charge: bool
+    reference: str | None
     payments: Sequence[PaidAnswer]
     paid_on: str
     seller: SellerAnswer | None
@@ -470,6 +483,7 @@ class InvoiceAnswer(ResponseModel):
             net_prices=item.net_prices,
             tax_id=item.tax_id,
             reverse_charge=item.reverse_charge,
+            reference=item.reference,
             payments=[PaidAnswer.of(paid) for paid in item.payments],
             paid_on=item.payment_day,
             seller=SellerAnswer.of(seller) if seller else None,

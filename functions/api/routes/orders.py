@@ -22,7 +22,10 @@ from functions.api.http.fields import (
     Quantity,
     RequestModel,
     ResponseModel,
+    check_visible,
+    multi_line_text,
     one_line_text,
+    text_matching,
 )
 from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
@@ -46,6 +49,7 @@ from functions.model.errors import (
     MixedCurrencies,
     NotAllowed,
     NoTaxRate,
+    NotFound,
     NotRegistered,
     OutOfStock,
     PriceChanged,
@@ -66,6 +70,10 @@ OrderNumber = Annotated[
     Id,
     Query(description="The number that mails show, or the whole order id. Upper or lower case does not matter."),
 ]
+MetadataKey = Annotated[
+    str, text_matching(r"^[a-z0-9_]{1,40}$", "must be 1 to 40 lower-case letters (a-z), digits and underscores")
+]
+MetadataValue = Annotated[str, one_line_text(200, 0), AfterValidator(check_visible)]
 P = TypeVar("P", bound="ProductQuantity")
 T = TypeVar("T")
 
@@ -125,10 +133,27 @@ class Basket(RequestModel):
 class NewOrder(Basket):
     """The products to order and the delivery address.
 
-    `expected_total`: the total of a quote. The order is rejected if its total would differ.
+    `expected_total`: the total of a quote. The order is rejected if its total would differ. `note`: for the shop and
+    the warehouse. `reference`: the customer's number of the order, such as that of a purchase order; the invoice shows
+    it.
     """
 
     expected_total: Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)] | None = None
+    note: Annotated[str, multi_line_text(500, 1)] | None = None
+    reference: Annotated[str, one_line_text(64)] | None = None
+
+
+class NewAccountOrder(NewOrder):
+    """The products to order and the delivery address. `customer_id` and `metadata` are for staff.
+
+    `expected_total`: the total of a quote. The order is rejected if its total would differ. `note`: for the shop and
+    the warehouse. `reference`: the customer's number of the order, such as that of a purchase order; the invoice shows
+    it. `customer_id`: the customer in whose name staff place the order. `metadata`: at most 10 values of other systems.
+    The customer sees them.
+    """
+
+    customer_id: Id | None = None
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=10)] | None = None
 
 
 class OfferedShippingMethod(ChosenShippingAnswer):
@@ -190,6 +215,8 @@ class PlacerAnswer(ResponseModel):
     "/orders",
     status_code=201,
     openapi_extensions=problem_responses(
+        NotAllowed,
+        NotFound,
         NotRegistered,
         UnknownProducts,
         Discontinued,
@@ -201,15 +228,17 @@ class PlacerAnswer(ResponseModel):
         DiscountNotValid,
         OutOfStock,
         TooManyUnpaidOrders,
+        WrongState,
     ),
 )
-def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
+def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewAccountOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
 
     Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
     show as backordered. If you send the same Idempotency-Key and body again, no second order is placed. The answer is
     then 200 with the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the
-    caller, even if the caller is staff.
+    caller. Staff can send `customer_id` to place it for a registered customer, also for a member of a company. The
+    customer's limit of unpaid orders applies.
     """
     lines, address, tax_id = requested(new)
     billing_address = new.billing_address.to_entity() if new.billing_address else None
@@ -225,6 +254,8 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
         tax_id,
         billing_address,
         new.shipping_method,
+        details=placing.OrderDetails(new.note, new.reference, new.metadata or None),
+        customer_id=new.customer_id,
     )
     log_order_id(request, placed.order.order_id)
     observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
@@ -355,6 +386,16 @@ def change_address(caller: SignedIn, order_id: Id, address: PostalAddress) -> Or
 
 
 # The rest of this module has the routes that cancel an order, and the model of their answer.
+class Cancellation(RequestModel):
+    """Why the order is cancelled. One line. An erasure of the customer removes it."""
+
+    reason: Annotated[str, one_line_text(200)] | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "ordered again with another size"}]})
+
+
+NO_REASON = Cancellation()
+
+
 class CancelAnswer(ResponseModel):
     """The state of an order after a cancellation."""
 
@@ -363,15 +404,17 @@ class CancelAnswer(ResponseModel):
 
 
 @router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
-def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
+def cancel_order(caller: SignedIn, order_id: Id, why: Cancellation = NO_REASON) -> OrderAnswer:
     """Cancel an order or its unsent goods. The goods are released, and payments for them are refunded.
 
     If the warehouse has not received the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
     stop the order, and the state becomes `CANCEL_REQUESTED`. If some goods were already sent, only the unsent goods can
     be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees or refuses. If the warehouse sends
-    the goods instead, the request has no effect. Safe to repeat.
+    the goods instead, the request has no effect. Safe to repeat. The body is optional.
+
+    To change an order, cancel it and place it again: the order shows all that its request had.
     """
-    return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id))
+    return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id, why.reason))
 
 
 @router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=problem_responses(NotAllowed, WrongState))

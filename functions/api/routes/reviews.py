@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field
 
 from functions.api.http.context import ANONYMOUS, SignedIn, require_known, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, text_matching
+from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, multi_line_text
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -15,16 +15,7 @@ from functions.shop import reviews
 from functions.shop.lists import ListRequest
 
 router = Router()
-# The pattern allows line breaks but no other control characters: a review may have several lines.
-ReviewText = Annotated[
-    str,
-    text_matching(
-        r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$",
-        "must not contain control characters, except line breaks",
-        strip_whitespace=True,
-        max_length=4000,
-    ),
-]
+ReviewText = Annotated[str, multi_line_text(4000)]
 
 
 class NewReview(RequestModel):

@@ -46,7 +46,7 @@ class Parcel(ResponseModel):
     The list of the order's shipments shows which pieces go into which parcel. For each line, `quantity - shipped -
     dropped` pieces must still be sent. `dropped`: how many pieces will not be sent, because they were cancelled.
     `backordered`: how many pieces were not in stock when they were ordered. `shipping_method`: null without
-    methods.
+    methods. `note`, `reference`: as in the order.
     """
 
     order_id: str
@@ -54,6 +54,8 @@ class Parcel(ResponseModel):
     lines: Sequence[OrderLineAnswer]
     address: AddressAnswer | None
     shipping_method: ChosenShippingAnswer | None
+    note: str | None
+    reference: str | None
 
 
 @router.get("/orders/<order_id>/shipments", openapi_extensions=problem_responses(ArchiveUnavailable))
@@ -85,6 +87,8 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
         lines=order_line_answers(order),
         address=AddressAnswer.of(order.address) if order.address else None,
         shipping_method=ChosenShippingAnswer.of(order.shipping_method) if order.shipping_method else None,
+        note=order.note,
+        reference=order.reference,
     )
 
 

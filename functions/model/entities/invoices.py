@@ -41,9 +41,9 @@ class Invoice:
     """An invoice or a credit note, with the data of the order from the time when it was issued. It never changes.
 
     `invoice_id`: the number in its series. `taxes`: the sums of its rows by rate. `net_prices`, `tax_rate`,
-    `shipping_tax_rate`, `tax_id`, `reverse_charge`, `billing_address`: as in the order. `seller`: the version of the
-    Seller at the issue; None if no seller was stored. `paid_on`: the day on which the order was paid in full; None if
-    it is the day of the issue.
+    `shipping_tax_rate`, `tax_id`, `reverse_charge`, `billing_address`, `reference`: as in the order. `seller`: the
+    version of the Seller at the issue; None if no seller was stored. `paid_on`: the day on which the order was paid in
+    full; None if it is the day of the issue.
 
     A credit note takes an amount off an invoice, as the EU's norm EN 16931 has it: an invoice of another type, with
     positive amounts. `corrects`: the number of this invoice. `total`: the amount, with its taxes. `lines`: the lines
@@ -71,6 +71,7 @@ class Invoice:
     net_prices: bool = False
     tax_id: str | None = None
     reverse_charge: bool = False
+    reference: str | None = None
     seller: int | None = None
     paid_on: str | None = None
     corrects: str | None = None

@@ -159,6 +159,10 @@ class Order:
 
     `timeline`: the latest changes, without the first, by the order's version; see functions/model/timelines.py.
 
+    `placed_by`: the staff member who placed the order in the customer's name; None if it was the customer. `note`,
+    `reference`: what was written with the order, and the customer's own number of it, such as that of a purchase order.
+    `metadata`: values of other systems. `cancel_reason`: that of the latest request to cancel.
+
     `guest_id`: the guest who placed the order, if it has moved to the account of a customer since. `joined_version`:
     the order's version after the move.
 
@@ -200,6 +204,11 @@ class Order:
     company_id: str | None = None
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None
+    placed_by: str | None = None
+    note: str | None = None
+    reference: str | None = None
+    metadata: Mapping[str, str] | None = None
+    cancel_reason: str | None = None
     guest_id: str | None = None
     joined_version: int | None = None
     restored_at: Instant | None = None
