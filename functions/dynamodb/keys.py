@@ -66,7 +66,7 @@ RESERVED_ATTRIBUTES = {"type", "schema", *(name for pair in KEY_ATTRIBUTES.value
 SEPARATOR = "#"
 NOBODY = "nobody"
 """The `owner` of a row (`Row.owner`) whose items hold no customer's personal data."""
-Erasure = Literal["none", "delete", "clear", "keep"]
+Erasure = Literal["none", "delete", "clear", "keep", "copy"]
 
 
 class InvalidKeyValue(ValueError):
@@ -185,7 +185,8 @@ class Row(Generic[T]):
     wrote; () if the item has only ids, amounts and states. `purpose`: why the item is kept; for NOBODY, why an item
     with a customer's id belongs to no customer. `on_erasure`: the effect of the customer's erasure on the item:
     "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law
-    requires, or "none". Erasure, export and docs/pages/personal_data.py follow from these fields.
+    requires, "copy" if the item is a snapshot that loses them with its source, or "none". Erasure, export and
+    docs/pages/personal_data.py follow from these fields.
 
     Items that older code wrote may have earlier names until they are migrated. `former_types`: earlier names of the
     item type. `former_names`: {attribute: earlier name}. `former_values`: {attribute: {earlier text: present text}}.
@@ -240,7 +241,9 @@ class Row(Generic[T]):
                 "purpose='...', or owner=NOBODY if it holds none"
             )
         if self.owner == NOBODY:
-            if self.personal or self.on_erasure:
+            if self.on_erasure == "copy" and self.kind == "snapshot":
+                self._check_personal(self.personal or ())
+            elif self.personal or self.on_erasure:
                 raise TypeError(f"{self.type} has owner=NOBODY: name the owner of its personal data, or leave it out")
             if "customer_id" in self.fields and not self.purpose:
                 raise TypeError(f"{self.type} has a customer_id but owner=NOBODY: say why in purpose='...', or name it")
@@ -256,7 +259,7 @@ class Row(Generic[T]):
     def _check_personal(self, personal: tuple[str, ...]) -> None:
         if unknown := sorted(set(personal) - self.fields.keys()):
             raise TypeError(f"{self.type} has no fields {unknown}, which personal names")
-        if personal and "customer_id" not in self.fields:
+        if personal and "customer_id" not in self.fields and self.erasure != "copy":
             raise TypeError(f"{self.type} has personal attributes, so it needs the field customer_id to be found by")
         if personal and self.erasure == "none":
             raise TypeError(f"{self.type} has personal attributes, so on_erasure cannot be 'none'")

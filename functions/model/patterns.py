@@ -92,6 +92,7 @@ INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last in
 ORDERS_NEWEST_FIRST   = Query[e.ListedOrder](id="A31",  description="all orders of the shop, newest first",                     rows=(t.ORDER_NUMBER,), index="gsi2", shards=e.FEED_SHARDS.read, view=e.ListedOrder)
 ORDERS_OLDEST_FIRST   = Query[e.ListedOrder](id="A31b", description="all orders of the shop, oldest first",                     rows=(t.ORDER_NUMBER,), index="gsi2", shards=e.FEED_SHARDS.read, view=e.ListedOrder, newest_first=False)
 ORDERS_OF_COMPANY     = Query[e.OrderNumber](id="A31c", description="orders of a company, newest first",                        rows=(t.ORDER_NUMBER,), index="gsi1")
+ORDERS_BY_PHONE       = Query[e.OrderNumber](id="A31d", description="orders in the table by a phone number, newest first",      rows=(t.ORDER_NUMBER,), index="gsi3")
 DOCUMENTS_NEWEST_FIRST = Query[e.Document](  id="A32",  description="all invoices and credit notes, newest first",              rows=(t.INVOICE,), index="gsi2", shards=e.FEED_SHARDS.read, view=e.Document)
 DOCUMENTS_OLDEST_FIRST = Query[e.Document](  id="A32b", description="all invoices and credit notes, oldest first",              rows=(t.INVOICE,), index="gsi2", shards=e.FEED_SHARDS.read, view=e.Document, newest_first=False)
 FEED_NEWEST_FIRST     = Query[e.FeedEntry](  id="A33",  description="all payments or all refunds, newest first",                rows=(t.FEED_ENTRY,), shards=e.FEED_SHARDS.read)

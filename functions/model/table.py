@@ -157,6 +157,7 @@ ORDER = Row(
         "reference",
         "metadata",
         "cancel_reason",
+        "phone_hash",
     ),
     purpose="to deliver the order",
     on_erasure="clear",
@@ -354,11 +355,14 @@ ORDER_NUMBER = Row(
     "NUMBER#{number} / ORDER#{order_id}",
     gsi1="COMPANY_ORDERS#{company_id} / {placed_at}#{order_id}",
     gsi2="ORDERS#{shard} / {placed_at}#{order_id}",
+    gsi3="PHONE#{phone_hash} / {placed_at}#{order_id}",
     kind="snapshot",
     unique_fields=("order_id",),
     written_by="copies_reader",
     owner=NOBODY,
-    purpose="it has only ids, to find an order by its number",
+    personal=("phone_hash",),
+    purpose="it has only ids, to find an order by its number, and a hash that goes with that of the order",
+    on_erasure="copy",
 )
 # Payments and refunds change, so a key of theirs in an index would be written again with each change.
 FEED_ENTRY = Row(

@@ -1,5 +1,6 @@
 """Read and list orders, and change their delivery address."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -28,6 +29,7 @@ from functions.model.patterns import (
     ORDER_ITEM_COLLECTION,
     ORDER_OWNER,
     ORDERS_BY_NUMBER,
+    ORDERS_BY_PHONE,
     ORDERS_BY_STATUS_NEWEST_FIRST,
     ORDERS_BY_STATUS_OLDEST_FIRST,
     ORDERS_OF_CUSTOMER,
@@ -39,6 +41,10 @@ from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
 from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retry_on_conflict
 
 T = TypeVar("T")
+PHONE_DIGITS = 6
+"""How many of the last digits of a phone number an index has. Numbers with fewer digits are not found."""
+MAX_COUNTRY_DIGITS = 3
+"""How many digits the code of a country has at most, such as 43 for Austria (ITU-T E.164)."""
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -224,6 +230,44 @@ def list_orders_by_number(shop: ShopContext, request: ListRequest, number: str) 
     return ListPage(tuple(order for order in orders if request.caller.can_see(order.customer_id)), page.cursor)
 
 
+def list_orders_by_phone(shop: ShopContext, request: ListRequest, phone: str) -> ListPage[Order]:
+    """Return the orders whose delivery address has this phone number, newest first (access pattern A31d).
+
+    The number is compared by its digits. One of the two may lack the country's prefix: 01 234567 is +43 1 234567.
+    Archived orders are not found. A Lambda that reads the table's stream writes the index, so a new order is found
+    after a moment. Sends one Query, and then at most one BatchGetItem. Raises InvalidInput if the number has fewer than
+    PHONE_DIGITS digits, and NotAllowed if the caller is not staff.
+    """
+    request.caller.require_group("staff")
+    hashed = hash_phone(shop, phone)
+    if hashed is None:
+        raise InvalidInput("phone", f"must have at least {PHONE_DIGITS} digits, such as +43 1 234567")
+    page = read_page(shop, request, ORDERS_BY_PHONE, phone_digits(phone), phone_hash=hashed)
+    found = shop.table.batch_get([ORDER.key(order_id=one.order_id) for one in page.items], consistent=True)
+    orders = [order for order in found if isinstance(order, Order) and _has_phone(order, phone)]
+    return ListPage(tuple(sorted(orders, key=lambda one: (one.placed_at, one.order_id), reverse=True)), page.cursor)
+
+
+def _has_phone(order: Order, phone: str) -> bool:
+    stored = phone_digits(order.address.phone) if order.address and order.address.phone else ""
+    one, other = sorted((stored, phone_digits(phone)), key=len)
+    return bool(one) and other.endswith(one) and len(other) - len(one) <= MAX_COUNTRY_DIGITS
+
+
+def phone_digits(phone: str) -> str:
+    """Return the digits of a phone number without the zeros of a prefix: 431234567 for +43 (0)1 234567."""
+    return re.sub(r"\D", "", phone.replace("(0)", "")).lstrip("0")
+
+
+def hash_phone(shop: ShopContext, phone: str | None) -> str | None:
+    """Return the keyed hash of the last digits of a phone number, or None if it has too few digits.
+
+    The last digits are the same with and without the country's prefix, which a customer may leave out.
+    """
+    digits = phone_digits(phone or "")
+    return shop.derive_id("phone", digits[-PHONE_DIGITS:]) if len(digits) >= PHONE_DIGITS else None
+
+
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
     """Return the order with `amount` added to its paid amount. If the order is then fully paid, it becomes PAID.
 
@@ -258,7 +302,8 @@ def change_address(shop: ShopContext, caller: Caller, order_id: str, address: Ad
         before = require_unarchived(get_order(shop, caller, order_id), "change_address")
         if before.address == address:
             return before
-        after = replace(apply_order_command(before, "change_address", shop.now_instant()), address=address)
+        after = apply_order_command(before, "change_address", shop.now_instant())
+        after = replace(after, address=address, phone_hash=hash_phone(shop, address.phone))
         for name in ("country", "region"):
             if before.address is not None and getattr(address, name) != getattr(before.address, name):
                 raise InvalidInput(name, "cannot change, because the taxes depend on it: place another order")

@@ -36,6 +36,7 @@ from functions.model.patterns import GUESTS_BY_EMAIL, ORDERS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT, SHIPPING_TABLE, TAX_TABLE
 from functions.shop import discounts, shipping_methods, stock, taxes
 from functions.shop.idempotency import fingerprint
+from functions.shop.orders import hash_phone
 from functions.shop.shipping_methods import AvailableMethod
 from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
 
@@ -255,7 +256,7 @@ def _price_order(
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
     order = _build_order(shop, customer, order_id, lines, products, address, body_fingerprint)
-    order = replace(order, tax_id=tax_id, **vars(details))
+    order = replace(order, tax_id=tax_id, phone_hash=hash_phone(shop, address.phone), **vars(details))
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     shipping_table = next((item for item in found if isinstance(item, ShippingTable)), None)

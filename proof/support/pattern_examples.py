@@ -197,6 +197,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
             p.ORDERS_NEWEST_FIRST,
             p.ORDERS_OLDEST_FIRST,
             p.ORDERS_OF_COMPANY,
+            p.ORDERS_BY_PHONE,
             p.DOCUMENTS_NEWEST_FIRST,
             p.DOCUMENTS_OLDEST_FIRST,
             p.FEED_NEWEST_FIRST,

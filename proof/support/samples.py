@@ -293,6 +293,7 @@ _SAMPLES: dict[Row[Any], Any] = {
         placed_at=AT,
         version=1,
         company_id="acme",
+        phone_hash="p1",
     ),
     t.EARLIER_TIMELINE: e.EarlierTimeline(
         order_id="o1",

@@ -202,7 +202,8 @@ def test_the_lists_by_time_name_a_wrong_parameter(api: ApiHarness, path: str) ->
         ("stauts=PENDING", "stauts"), ("limit=1&limit=2", "limit"),
         ("number=a%23b", "number"), ("number=PUEW472M&status=PAID", "number"),
         ("number=PUEW472M&from=2026-01-01", "number"), ("number=PUEW472M&to=2026-01-01", "number"),
-        ("number=PUEW472M&order=oldest", "number"),
+        ("number=PUEW472M&order=oldest", "number"), ("number=PUEW472M&phone=01234567", "number"),
+        ("phone=01234567&status=PAID", "phone"), ("phone=ann", "phone"), ("phone=01234", "phone"),
     ],
 )  # fmt: skip
 def test_a_filter_that_makes_no_sense_is_named_and_not_ignored(api: ApiHarness, query: str, field: str) -> None:
@@ -236,6 +237,17 @@ def test_an_order_is_found_by_the_number_of_its_mails_and_by_its_id_in_any_case(
         assert found_by(api, BOB, text) == [], "a customer finds no order of another customer"
     assert found_by(api, STAFF, "AAAAAAAA") == []
     assert found_by(api, STAFF, id[:12] + "zz") == [], "a mistyped id finds nothing"
+
+
+def test_an_order_is_found_by_the_phone_number_of_its_address_by_staff_alone(api: ApiHarness) -> None:
+    body = order_body()
+    body["address"] = {**body["address"], "phone": "+43 1 234567"}
+    id = api.call("POST", "/orders", ANN, body, key="k").body["order_id"]
+    with_copies(api, id)
+    with api.record_requests() as sent:
+        (found,) = api.call("GET", "/orders", STAFF, phone="01 234567").body["items"]
+    assert (found["order_id"], found["customer_id"], sent) == (id, ANN.sub, ["Query", "BatchGetItem"])
+    assert api.call("GET", "/orders", ANN, phone="01 234567").problem_type == "not-allowed"
 
 
 def test_orders_with_the_same_number_are_all_found_and_an_archived_one_too(api: ApiHarness) -> None:

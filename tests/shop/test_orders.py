@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.writes import put_if_newer
+from functions.model.copies import number_of_order
 from functions.model.entities import ArchivedOrder, ExpiryMarker, Order, Payment, Refund, Return, Shipment
-from functions.model.errors import NotAllowed, NotFound, WrongState
+from functions.model.errors import InvalidInput, NotAllowed, NotFound, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.table import ORDER_NUMBER
 from functions.shop import credit_payments, orders, refunds, returns, shipments
-from functions.shop.erasure import point_stub_to_object
+from functions.shop.erasure import point_stub_to_object, remove_address_from_order
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ArchiveUnavailable, ShopContext
 from proof.support.actors import (
     ANN,
@@ -72,6 +76,74 @@ def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
             orders.list_orders_by_status(shop, ListRequest(caller, 10), "PENDING", oldest_first=True)
+
+
+# by phone -------------------------------------------------------------------------------------------------------------
+def place_with_phone(shop: ShopContext, key: str, phone: str | None) -> Order:
+    address = replace(HOME_ADDRESS, phone=phone)
+    order = place_order(shop, ANN, key, {"mug": RequestedLine(1)}, address, {"key": key}).order
+    assert isinstance(order, Order)
+    return copied(shop, order)
+
+
+def copied(shop: ShopContext, order: Order) -> Order:
+    """Write the copy of an order that finds it by phone, as the stream's reader does."""
+    shop.table.write(put_if_newer(ORDER_NUMBER, next(number_of_order(order))))
+    return order
+
+
+def found_by_phone(shop: ShopContext, phone: str, limit: int = 2) -> list[str]:
+    found, cursor = [], None
+    while True:
+        page = orders.list_orders_by_phone(shop, ListRequest(STAFF, limit, cursor), phone)
+        found += [order.order_id for order in page.items]
+        if (cursor := page.cursor) is None:
+            return found
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_staff_find_the_orders_with_a_phone_number_with_or_without_the_countrys_prefix(
+    shop: ShopContext, clock: ManualClock, count: int
+) -> None:
+    placed: list[str] = []
+    for phone in ("+43 1 234567", "01/234 567", "0043 (0)1 234567")[:count]:
+        placed.insert(0, place_with_phone(shop, phone, phone).order_id)
+        clock.sleep(60)
+    place_with_phone(shop, "none", None)
+    place_with_phone(shop, "same end", "+49 30 1 234567")
+    place_with_phone(shop, "short", "01 234")
+    for phone in ("+43 1 234567", "01 234567", "+43 (0)1 234567", " 43 1 234567"):
+        assert found_by_phone(shop, phone) == placed, phone
+    assert found_by_phone(shop, "+43 1 234568") == []
+
+
+def test_only_staff_search_by_phone_and_only_a_number_that_is_long_enough(shop: ShopContext) -> None:
+    for caller in (ANN, WAREHOUSE):
+        with pytest.raises(NotAllowed):
+            orders.list_orders_by_phone(shop, ListRequest(caller, 10), "+43 1 234567")
+    with pytest.raises(InvalidInput) as refusal:
+        orders.list_orders_by_phone(shop, ListRequest(STAFF, 10), "01 2345")
+    assert refusal.value.field == "phone"
+
+
+def test_an_order_is_found_by_its_present_number_until_it_is_archived_or_its_customer_erased(shop: ShopContext) -> None:
+    order = place_with_phone(shop, "moved", "+43 1 234567")
+    moved = replace(HOME_ADDRESS, phone="+43 1 765432")
+    copied(shop, orders.change_address(shop, ANN, order.order_id, moved))
+    assert (found_by_phone(shop, "+43 1 234567"), found_by_phone(shop, "+43 1 765432")) == ([], [order.order_id])
+    other = place_with_phone(shop, "archived", "+43 1 765432")
+    for one in (order, other):
+        copied(shop, advance_to_status(shop, get_order(shop, one.order_id), "CANCELLED"))
+    archive_order(shop, other.order_id, to_stub=True)
+    stub = orders.get_order(shop, ANN, other.order_id)
+    assert isinstance(stub, ArchivedOrder)
+    shop.table.write(put_if_newer(ORDER_NUMBER, next(number_of_order(stub))))
+    assert found_by_phone(shop, "+43 1 765432") == [order.order_id]
+    erased, _ = remove_address_from_order(shop, order.order_id)
+    assert isinstance(erased, Order)
+    (image,) = (ORDER_NUMBER.encode(next(number_of_order(one))) for one in [copied(shop, erased)])
+    assert not {"GSI3PK", "phone_hash"} & image.keys(), "an order without a phone number costs no write of the index"
+    assert erased.phone_hash is None
 
 
 # archived orders ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.adapters.tax_ids import parse_tax_id
-from functions.api.http.addresses import EXAMPLE_ADDRESS, PostalAddress
+from functions.api.http.addresses import EXAMPLE_ADDRESS, Phone, PostalAddress
 from functions.api.http.context import SignedIn, log_order_id, resolve_customer_id, shop
 from functions.api.http.fields import (
     DiscountCode,
@@ -300,6 +300,7 @@ def list_orders(
     caller: SignedIn,
     status: e.OrderStatus | None = None,
     number: OrderNumber | None = None,
+    phone: Annotated[Phone | None, Query(description="The phone number in the delivery address.")] = None,
     since: Since = None,
     until: Until = None,
     order: Order | None = None,
@@ -314,12 +315,17 @@ def list_orders(
     500 orders for each request at most: use the cursor to go on, or a time range to read fewer.
 
     With `number`, list your own orders with that number, or for staff, the orders of all customers with that number.
+    With `phone`, staff list the orders with that phone number, with or without the prefix of the country. They are
+    found until they are archived. A page can have fewer orders than the limit.
     """
-    if number is not None:
-        if status or since or until or order:
-            raise InvalidInput("number", "cannot be combined with status, from, to and order")
+    if number is not None or phone is not None:
+        if status or since or until or order or (number and phone):
+            field = "phone" if number is None else "number"
+            raise InvalidInput(field, "cannot be combined with status, from, to, order and another search")
         request = ListRequest(caller, limit, cursor)
-        return _filtered(orders.list_orders_by_number(shop(), request, number), OrderInList.of_order)
+        if phone is not None:
+            return _filtered(orders.list_orders_by_phone(shop(), request, phone), OrderInList.of_order)
+        return _filtered(orders.list_orders_by_number(shop(), request, str(number)), OrderInList.of_order)
     request = ListRequest(caller, limit, cursor, since, until)
     if not (status or order or caller.is_staff):
         return _filtered(orders.list_orders_of_customer(shop(), request, caller.id), OrderInList.of)

@@ -81,13 +81,15 @@ class Sale:
 class OrderNumber:
     """Maps an order number to the order, and lists all orders by time. This item stays when the order is archived.
 
-    It has only what never changes, so that a change of the order costs no write here or in an index.
+    It has only what never changes, so that a change of the order costs no write here or in an index. `phone_hash` is an
+    exception: it follows the delivery address, and is gone when the order is archived or its customer is erased.
     """
 
     order_id: str
     placed_at: Instant
     version: int
     company_id: str | None = None
+    phone_hash: str | None = None
 
     @property
     def number(self) -> str:

@@ -151,6 +151,8 @@ class Order:
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
 
+    `phone_hash`: the keyed hash of the last digits of the phone number in `address`; None without one.
+
     `company_id`: the company that the customer bought for when the order was placed; None if there was none.
 
     `sales_shards`: the number of partitions over which the sales of a product were spread when the order was placed;
@@ -201,6 +203,7 @@ class Order:
     delivered_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
+    phone_hash: str | None = None
     company_id: str | None = None
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None

@@ -95,6 +95,7 @@ PROBES = (
     _query("A31", "all orders of the shop, newest first", partitions=4),
     _query("A31b", "all orders of the shop, oldest first", partitions=4),
     _query("A31c", "orders of a company, newest first"),
+    _query("A31d", "orders in the table by a phone number, newest first"),
     _query("A32", "all invoices and credit notes, newest first", partitions=4),
     _query("A32b", "all invoices and credit notes, oldest first", partitions=4),
     _query("A33", "all payments or all refunds, newest first", partitions=4),
