@@ -3,8 +3,8 @@
 Each item type has one row. The row has a text "partition / sort" for the table, and one for each index that contains
 the items. GSI1 finds items by another id, or from the other side of a relation, such as the followers of a product.
 GSI2 lists all orders and documents by time, open orders, unfinished erasures of customers, and the activity of all
-customers by day. Each list in GSI2 is spread over several partitions (shards). GSI3 lists items by date, and best
-sellers by the number of pieces.
+customers by day. Each list in GSI2 is spread over several partitions (shards). GSI3 lists items by date, orders
+by phone number, and best sellers by the number of pieces.
 
 A row also declares whose personal data the items hold (`owner`, `personal`), why the items are kept, and what an
 erasure does with them. functions/model/personal_data.py derives exports and erasures from these declarations.

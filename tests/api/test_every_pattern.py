@@ -23,6 +23,7 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/customers", {"email": "ann@example.com"}),
     ("/orders", {"status": "PENDING"}),
     ("/orders", {"number": "PUEW472M"}),
+    ("/orders", {"phone": "+43 1 234567"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
     ("/orders", {"order": "oldest"}),
     ("/invoices", {"order": "oldest"}),

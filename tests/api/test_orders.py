@@ -146,7 +146,8 @@ def test_an_archived_order_without_a_readable_object_says_what_to_do(
     api: ApiHarness, monkeypatch: pytest.MonkeyPatch, code: str, problem: str, what: str
 ) -> None:
     def refuse(bucket: str, key: str) -> bytes:
-        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "GetObject")
+        response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 503}}
+        raise ClientError(response, "GetObject")
 
     archived(api)
     monkeypatch.setattr(object_store, "get", refuse)

@@ -1,11 +1,13 @@
 """Tests orders: reads, lists, and changes of the address."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_newer
 from functions.model.copies import number_of_order
@@ -93,7 +95,8 @@ def copied(shop: ShopContext, order: Order) -> Order:
 
 
 def found_by_phone(shop: ShopContext, phone: str, limit: int = 2) -> list[str]:
-    found, cursor = [], None
+    found: list[str] = []
+    cursor: str | None = None
     while True:
         page = orders.list_orders_by_phone(shop, ListRequest(STAFF, limit, cursor), phone)
         found += [order.order_id for order in page.items]
@@ -155,7 +158,13 @@ def test_an_archived_order_is_read_from_its_object_by_its_customer_and_staff_alo
     assert {"Invoice", "Payment", "Shipment", "Return", "Refund"} <= {name for name, _ in kept}
     shop = archive_with_object(shop, id)
     reads: list[str] = []
-    shop = replace(shop, read_archive=lambda key, read=shop.read_archive: reads.append(key) or read(key))
+    read = shop.read_archive
+
+    def counted(key: str) -> Sequence[Image]:
+        reads.append(key)
+        return read(key)
+
+    shop = replace(shop, read_archive=counted)
     for caller in (ANN, STAFF):
         found, stub = orders.get_order_with_lines(shop, caller, id)
         assert (found, stub) == (order, orders.get_order(shop, caller, id))
@@ -184,7 +193,8 @@ def test_a_whole_archived_order_has_each_item_once_and_a_late_payment_of_the_tab
     before = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order.order_id))
     shop = archive_with_object(shop, order.order_id)
     report_payment(shop, order, payment_id="pi_late")
-    found, cursor = [], None
+    found: list[Any] = []
+    cursor: str | None = None
     while True:
         page = orders.get_order_item_collection(shop, ListRequest(ANN, limit, cursor), order.order_id)
         found += page.items

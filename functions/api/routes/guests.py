@@ -13,7 +13,7 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
 from functions.api.routes.order_responses import OrderAnswer
-from functions.api.routes.orders import Basket, NewOrder, QuoteAnswer, requested
+from functions.api.routes.orders import Basket, BasketToPlace, QuoteAnswer, requested
 from functions.model import metrics
 from functions.model.errors import (
     Discontinued,
@@ -54,11 +54,12 @@ LinkToken = Annotated[
 ]
 
 
-class NewGuestOrder(NewOrder):
+class NewGuestOrder(BasketToPlace):
     """The products to order, the delivery address, and the guest's name and e-mail address.
 
-    `expected_total`: the total of a quote. The order is rejected if its total would differ. `language`: that of mails,
-    documents and the order page. Without it, they have the shop's own language.
+    `expected_total`: the total of a quote. The order is rejected if its total would differ. `note`, `reference`: as in
+    the order of a customer. `language`: that of mails, documents and the order page. Without it, they have the shop's
+    own language.
     """
 
     name: NameWithoutLink

@@ -130,8 +130,8 @@ class Basket(RequestModel):
     )
 
 
-class NewOrder(Basket):
-    """The products to order and the delivery address.
+class BasketToPlace(Basket):
+    """The products to order, the delivery address, and what is recorded with the order.
 
     `expected_total`: the total of a quote. The order is rejected if its total would differ. `note`: for the shop and
     the warehouse. `reference`: the customer's number of the order, such as that of a purchase order; the invoice shows
@@ -143,7 +143,7 @@ class NewOrder(Basket):
     reference: Annotated[str, one_line_text(64)] | None = None
 
 
-class NewAccountOrder(NewOrder):
+class NewOrder(BasketToPlace):
     """The products to order and the delivery address. `customer_id` and `metadata` are for staff.
 
     `expected_total`: the total of a quote. The order is rejected if its total would differ. `note`: for the shop and
@@ -231,7 +231,7 @@ class PlacerAnswer(ResponseModel):
         WrongState,
     ),
 )
-def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewAccountOrder) -> Response[OrderAnswer]:
+def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
 
     Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
