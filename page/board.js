@@ -104,6 +104,7 @@ const WAYS = {
     const { items } = await read("shipments", { carrier, tracking_number: text });
     return Promise.all([...new Set(items.map((parcel) => parcel.order_id))].map((id) => read(`orders/${id}`)));
   }],
+  phone: ["Phone number", "No order has this phone number.", async (text, _, read) => (await read("orders", { phone: text })).items],
   email: ["E-mail address", "No customer has this e-mail address.", async (text, _, read) => {
     const [customer] = (await read("customers", { email: text })).items;
     if (!customer) return [];

@@ -196,7 +196,7 @@ class Shelves {
       el("div", { class: `picture tint-${tint(id)}`, "aria-hidden": "true" }, name.charAt(0)),
       el("h3", null, name),
       el("p", { class: "product-line" }, el("span", { class: "price" }, money(price, currency)), stock(available, backorder)),
-      isStaff(this.#me) ? button("Stock and price", change, { "aria-label": `Stock and price of ${name}` }) : add);
+      el("div", { class: "row tight" }, groupOf(this.#me) !== "warehouse" && add, isStaff(this.#me) && button("Stock and price", change, { kind: "quiet", "aria-label": `Stock and price of ${name}` })));
   }
 }
 
