@@ -23,6 +23,7 @@ from ops.commands import (
     capacity,
     completion,
     drift,
+    export,
     failures,
     first_deploy,
     health,
@@ -49,6 +50,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (order, "order K7QD4XN2"),
         (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
         (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
+        (export, "export orders --from 2026-10-01 --to 2026-11-01"),
         (model, "model --diagram"),
     ),
     "Check a running shop": (

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 import boto3
 from botocore.exceptions import ClientError
 
+from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.table import Table
 from functions.model.lambdas import resource_prefix
 from functions.model.table import ROWS_BY_TYPE
@@ -275,6 +276,12 @@ def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str
     if checkpoint.stopped_at is not None:
         print(f"{checkpoint.resume_message} (Use --restart to start from the beginning.)", flush=True)
     return checkpoint
+
+
+def parse_date(text: str) -> Instant:
+    """Parse a day or time of the command line; without a time zone it is UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return to_instant(moment if moment.tzinfo else datetime.fromisoformat(f"{moment.isoformat()}+00:00"))
 
 
 def positive_number(text: str) -> float:

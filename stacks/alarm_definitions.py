@@ -38,10 +38,11 @@ https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.h
 AWS_GAUGES = frozenset({BOUNCE_RATE, COMPLAINT_RATE})
 Statistic = Literal["Maximum", "Minimum", "Sum", "SampleCount", "p99"]
 RUNBOOKS = "docs/runbooks"
-RATE_LIMITED_REACTIONS = frozenset({"import", "product_alert"})
+RATE_LIMITED_REACTIONS = frozenset({"export", "import", "product_alert"})
 """The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
 
-The worker of "import" writes large product imports. The worker of "product_alert" mails thousands of followers.
+The worker of "import" writes large product imports, and the worker of "export" whole lists. The worker of
+"product_alert" mails thousands of followers.
 """
 
 

@@ -1,9 +1,11 @@
-"""SQL over the archive with Athena: a database with two tables, a workgroup, and a bucket for the results.
+"""SQL over the archive with Athena: a database with two tables and flat views, a workgroup, and a bucket for results.
 
 The tables read the archive bucket's objects. Athena computes the partitions from the day in each key (partition
 projection), so no crawler is needed: https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
 """
 
+import base64
+import json
 from collections.abc import Mapping
 
 from aws_cdk import Duration, Stack
@@ -13,7 +15,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from functions.model.archive_columns import ColumnType, Structure, archive_columns
+from functions.model.archive_columns import ColumnType, Structure, View, archive_columns, archive_views
 from stacks.archive_bucket import ArchiveBucket
 from stacks.data_bucket import DataBucket
 from stacks.stage import Stage
@@ -37,7 +39,7 @@ class Analytics(Construct):
     """The database, the workgroup and the results of queries.
 
     `database`, `workgroup`: their names. `results_arn`: the ARN of the bucket with the results. `tables`: the names of
-    the tables.
+    the tables and views.
     """
 
     def __init__(
@@ -54,9 +56,12 @@ class Analytics(Construct):
             database_input=glue.CfnDatabase.DatabaseInputProperty(name=self.database),
         )
         tables = archive_columns()
-        self.tables = list(tables)
+        views = archive_views()
+        self.tables = [*tables, *views]
         for name, columns in tables.items():
             self._create_table(name, columns, f"s3://{archive_bucket.name}/{name}/").add_dependency(database)
+        for name, view in views.items():
+            self._create_view(name, view).add_dependency(database)
         results = self._create_results_bucket(stage, key)
         self.results_arn: str = results.bucket_arn
         self._create_workgroup(stage, key, results)
@@ -81,6 +86,35 @@ class Analytics(Construct):
                     input_format=TEXT_INPUT,
                     output_format=TEXT_OUTPUT,
                     serde_info=made.SerdeInfoProperty(serialization_library=HIVE_JSON),
+                ),
+            ),
+        )
+
+    def _create_view(self, name: str, view: View) -> glue.CfnTable:
+        """Create a view in the form in which Athena's CREATE VIEW stores it in the data catalog."""
+        made = glue.CfnTable
+        text = {
+            "originalSql": view.query,
+            "catalog": "awsdatacatalog",
+            "schema": self.database,
+            "columns": [{"name": column, "type": kind} for column, kind in view.columns.items()],
+        }
+        return glue.CfnTable(
+            self,
+            "".join(word.capitalize() for word in name.split("_")),
+            catalog_id=Stack.of(self).account,
+            database_name=self.database,
+            table_input=made.TableInputProperty(
+                name=name,
+                table_type="VIRTUAL_VIEW",
+                parameters={"presto_view": "true", "comment": "Presto View"},
+                view_original_text=f"/* Presto View: {base64.b64encode(json.dumps(text).encode()).decode()} */",
+                view_expanded_text="/* Presto View */",
+                storage_descriptor=made.StorageDescriptorProperty(
+                    columns=[
+                        made.ColumnProperty(name=column, type="string" if kind == "varchar" else kind)
+                        for column, kind in view.columns.items()
+                    ],
                 ),
             ),
         )

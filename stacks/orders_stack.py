@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from aws_cdk import CfnOutput, SecretValue, Stack
+from aws_cdk import CfnOutput, Duration, SecretValue, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -26,6 +27,7 @@ from stacks.budget import MonthlyBudget
 from stacks.bus import ShopEventBus
 from stacks.cloudfront import ApiDistribution
 from stacks.dashboard import Dashboard
+from stacks.data_bucket import DataBucket
 from stacks.encryption_key import EncryptionKey
 from stacks.failing_resource import FailingResource
 from stacks.failure_store import FailureStore
@@ -78,6 +80,9 @@ class OrdersStack(Stack):
         self.table = OrdersTable(self, "Table", stage=stage, key=self.key)
         self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
         self.archive_bucket = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
+        expiry = s3.LifecycleRule(expiration=Duration.days(retention.EXPORT_DAYS))
+        self.exports_bucket = DataBucket(self, "ListExports", stage=stage, key=self.key, lifecycle_rules=[expiry])
+        self.exports_arn = f"{self.exports_bucket.bucket_arn}/exports/*"
         self.secrets = ShopSecrets(self, "Secrets", stage=stage, key=self.key)
         self.bus = ShopEventBus(self, "Bus", stage=stage)
         if stage.daily_backup_days or stage.monthly_backup_days:
@@ -152,6 +157,7 @@ class OrdersStack(Stack):
             "table_name": self.table.name,
             "archive_bucket": self.archive_bucket.name,
             "bus_name": self.bus.name,
+            "exports_bucket": self.exports_bucket.bucket_name,
             "client_id": identity.client.user_pool_client_id if identity else "",
             **({} if identity else {"issuer": self.stage.issuer, "groups_claim": self.stage.groups_claim}),
             "pepper_secret": self.secrets.pepper_arn,
@@ -180,6 +186,7 @@ class OrdersStack(Stack):
         api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.grant("s3:GetObject", on=self.archive_bucket.orders_arn, because="One object for each order.")
         api.grant("events:PutEvents", on=self.bus.arn)
+        api.grant("s3:GetObject", on=self.exports_arn, because="The links lead to any part of any export.")
         api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
         api.grant(
             "ses:GetSuppressedDestination",
@@ -298,6 +305,7 @@ class OrdersStack(Stack):
         create_worker: Mapping[str | None, Callable[[], ShopFunction | None]] = {
             "archive_worker": self.create_archive_worker,
             "customer_name_worker": self.create_customer_name_worker,
+            "export_worker": self.create_export_worker,
             "fulfilment_worker": self.create_fulfilment_worker,
             "import_worker": self.create_import_worker,
             "order_notification_worker": self.create_order_notification_worker,
@@ -419,6 +427,16 @@ class OrdersStack(Stack):
         )
         worker = self.create_function("import_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=30)
         worker.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        return worker
+
+    def create_export_worker(self) -> ShopFunction:
+        environment = env.ExportWorkerEnvironment(
+            **self.table_environment, exports_bucket=self.exports_bucket.bucket_name
+        )
+        worker = self.create_function("export_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
+        worker.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=self.table.arn)
+        worker.grant("dynamodb:Query", on=[self.table.arn, self.table.index_arns["GSI2"]])
+        worker.grant("s3:PutObject", on=self.exports_arn, because="One object for each part and format.")
         return worker
 
     def create_scheduled_functions(self) -> Sequence[ShopFunction]:

@@ -26,6 +26,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "customer_id": "c0ffee00-1234-4abc-9def-0123456789ab",
     "event": "OrderPaid",
     "import_id": "9b2f6c1de0a84f0c8f5d1a7e3b6c2d10",
+    "export_id": "3d1c7b40f2a94f6e8c5e9a1d7b6f2c04",
     "invoice_id": "2026-00000042",
     "issued_at": "2026-11-21T09:30:00.123Z",
     "method": "CARD",

@@ -6,7 +6,7 @@ from typing import Any
 from docs import markdown
 from docs.pages.table import describe_expiry
 from functions.dynamodb.keys import NOBODY, Row
-from functions.model import personal_data
+from functions.model import personal_data, retention
 from functions.model import table as t
 from stacks.stage import STAGES
 
@@ -59,6 +59,9 @@ when its order is archived, and an export includes it.
 - The archive in S3 has the items of closed orders: an erasure rewrites these objects, and an export reads them. Its
   expired activity entries have ids only. Operators can query the archive
   ([analytics](analytics.md#personal-data-and-retention)).
+- [Exports of lists](exports.md#personal-data), for staff, have only ids, amounts, states and times: the deploy and the
+  local start reject a personal attribute as a column. S3 deletes the files after {retention.EXPORT_DAYS} days, before
+  an erasure finishes.
 - The suppression list of SES keeps addresses after a bounce or a complaint, also after an erasure. Staff can delete an
   entry before the erasure. Later, only an administrator of the account can
   ([why](decisions/mails.md#d84)).

@@ -45,6 +45,16 @@ def get(bucket: str, key: str) -> bytes:
     return bytes(clients.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
+def create_link(bucket: str, key: str, seconds: int) -> str:
+    """Return a URL with which anybody can download an object for some seconds.
+
+    It also ends with the credentials of the Lambda that signs it.
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html
+    """
+    parameters = {"Bucket": bucket, "Key": key}
+    return str(clients.client("s3").generate_presigned_url("get_object", Params=parameters, ExpiresIn=seconds))
+
+
 def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
     """Yield the keys of a bucket that start with a prefix, in sorted order."""
     for page in clients.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):

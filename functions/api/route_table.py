@@ -50,6 +50,8 @@ ROUTES = (
     ("POST", "/discounts/{code}/end", "discounts"),
     ("GET", "/openapi.json", "documentation"),
     ("GET", "/docs", "documentation"),
+    ("POST", "/exports", "exports"),
+    ("GET", "/exports/{export_id}", "exports"),
     ("PUT", "/products/{product_id}/followers/me", "follows"),
     ("DELETE", "/products/{product_id}/followers/me", "follows"),
     ("GET", "/products/{product_id}/followers", "follows"),

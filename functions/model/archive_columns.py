@@ -1,16 +1,21 @@
 """Derive the SQL columns of the archive's two tables, `orders` and `activity`, from the entity classes.
 
+Flat views over `orders` have a plain column for each attribute that functions/model/flat_columns.py names.
+
 An archive object contains items in DynamoDB's JSON. So each attribute is a structure with a field for its type tag:
 `total` is {"N": "995"}, and SQL reads it as `total.n`. A number is a text there, because DynamoDB's numbers have more
 digits than SQL's.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
-from typing import Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, cast, get_args, get_type_hints
 
 from functions.dynamodb.codec import SCALAR_TYPES, is_list, is_map, set_element_type, unwrap_newtype, unwrap_optional
+from functions.dynamodb.keys import Row
+from functions.model.entities import Line
+from functions.model.flat_columns import FLAT_LISTS, LINE_COLUMNS
 from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY_MARKER, ORDER, rows_beside
 
 ColumnType: TypeAlias = "str | tuple[Literal['array', 'map'], ColumnType] | Mapping[str, ColumnType]"
@@ -75,3 +80,54 @@ def _merge(one: Any, other: Any) -> Any:
     if one != other:
         raise TypeError(f"an attribute has the types {one} and {other} in two item types")
     return one
+
+
+# the flat views -------------------------------------------------------------------------------------------------------
+SQL_TYPES = {"S": "varchar", "N": "bigint", "BOOL": "boolean"}
+
+
+@dataclass(frozen=True)
+class View:
+    """A flat view over the archive. `query`: its SQL for Athena and DuckDB. `columns`: the SQL types of its columns."""
+
+    query: str
+    columns: Mapping[str, str]
+
+
+def archive_views() -> Mapping[str, View]:
+    """Return the views by name: `order_facts` and others with a row for each item, and `line_facts` for order lines.
+
+    `day` is the day of the order, as in the table `orders`.
+    """
+    views = {}
+    for name, flat in FLAT_LISTS.items():
+        found, types = _select_attributes(flat.row.entity, flat.columns, "items[i]")
+        query = _select_items(flat.row, found)
+        views[f"{name.removesuffix('s')}_facts"] = View(query, {"day": "varchar", **types})
+    found, types = _select_attributes(Line, LINE_COLUMNS, "lines[product_id].m")
+    lines = _select_items(ORDER, "order_id, items[i].lines.m AS lines")
+    products = f"({lines}) AS ordered CROSS JOIN UNNEST(map_keys(lines)) AS products (product_id)"
+    query = f"SELECT day, order_id, product_id, {found} FROM {products}"  # noqa: S608  all names are declared
+    views["line_facts"] = View(query, {**dict.fromkeys(("day", "order_id", "product_id"), "varchar"), **types})
+    return views
+
+
+def _select_items(row: Row[Any], columns: str) -> str:
+    """Return the SQL that selects columns of each item of a type, from the latest archive object of each order."""
+    latest = "(SELECT day, order_id, max_by(items, version) AS items FROM orders GROUP BY day, order_id) AS latest"
+    each = f"{latest} CROSS JOIN UNNEST(sequence(1, cardinality(items))) AS numbers (i)"
+    return f"SELECT day, {columns} FROM {each} WHERE items[i].type.s = '{row.type}'"  # noqa: S608  as above
+
+
+def _select_attributes(entity: Any, names: tuple[str, ...], item: str) -> tuple[str, Mapping[str, str]]:
+    """Return the SQL that selects attributes of an item as plain columns, and the types of these columns.
+
+    DynamoDB's JSON has numbers as text, and does not store a 0. So a number that is absent is 0.
+    """
+    selected, types = [], {}
+    for name in names:
+        (tag,) = cast(Structure, attributes(entity)[name])
+        found = f"{item}.{name}.{tag.lower()}"
+        selected.append(f"CAST(COALESCE({found}, '0') AS bigint) AS {name}" if tag == "N" else f"{found} AS {name}")
+        types[name] = SQL_TYPES[tag]
+    return ", ".join(selected), types

@@ -15,7 +15,7 @@ from functions.dynamodb.keys import Instant, Row, instant_from_epoch
 from functions.dynamodb.record_batch import Record
 from functions.model import states
 from functions.model import table as t
-from functions.model.entities import Customer, Invoice, Order, Product, StartedPayment, Stock
+from functions.model.entities import Customer, Invoice, ListExport, Order, Product, StartedPayment, Stock
 from functions.model.timelines import OrderEvent
 
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
@@ -136,6 +136,10 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
     return before is not None and before.currency == after.currency and after.price < before.price
 
 
+def _has_more_parts(_: ListExport | None, after: ListExport) -> bool:
+    return after.status == "RUNNING"
+
+
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
 """Lambda event filter for a number that is 0 or negative.
 
@@ -173,6 +177,9 @@ CHANGE_TYPES = (
     ChangeType("ShipmentRequested", t.SHIPMENT, "INSERT", new_status="REQUESTED"),
     *_transition_change_types(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
     ChangeType("ImportPartQueued", t.IMPORT_PART, "INSERT", new_status="QUEUED"),
+    # Each saved part requests the next one, so that no invocation runs long.
+    ChangeType("ExportPartRequested", t.LIST_EXPORT, "INSERT"),
+    ChangeType("ExportPartRequested", t.LIST_EXPORT, "MODIFY", condition=_has_more_parts),
     ChangeType("ActivityExpired", t.ACTIVITY, "REMOVE", only_ttl_deletion=True),
     ChangeType(
         "StockReplenished",

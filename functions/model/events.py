@@ -153,6 +153,11 @@ class ImportPartData:
     part: int
 
 
+@entity
+class ListExportData:
+    export_id: str
+
+
 @dataclass(frozen=True)
 class EventContract:
     """The contract of an event: its name, its item type, its fields and its schema version.
@@ -243,6 +248,7 @@ EVENTS = (
     EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "a shipment was delivered"),
     EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "a shipment was cancelled before it was sent"),
     EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "a part of an import is ready to be written"),
+    EventContract("ExportPartRequested",  t.LIST_EXPORT,     ListExportData, "the next part of a list export is ready to be written"),
     EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of activity entries of one day ended; they must be archived", is_joined=True),
     EventContract("StockReplenished",     t.STOCK,           StockData,    "a stock part of a product was empty and is available again"),
     EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "the price of a product dropped"),

@@ -78,6 +78,7 @@ CUSTOMER_ITEM_COLLECTION = Query[Any](        id="A26",  description="all items 
 IMPORT_WITH_PARTS   = Query[Any](           id="B1",   description="import with the progress of all its parts",                  rows=(t.IMPORT, t.IMPORT_PART), newest_first=False, consistent=True)
 IMPORT_PART_BY_NUMBER   = Get[e.ImportPart](    id="B2",   description="progress of one part of an import",                          rows=(t.IMPORT_PART,))
 IMPORT_LINES_BY_PART   = Get[e.ImportLines](   id="B3",   description="lines of one part of an import",                             rows=(t.IMPORT_LINES,))
+LIST_EXPORT_BY_ID   = Get[e.ListExport](    id="B4",   description="list export with its progress",                              rows=(t.LIST_EXPORT,))
 COMMAND_BY_KEY   = Get[e.Command](       id="C1",   description="stored response of a command with an idempotency key",       rows=(t.COMMAND,))
 PAYMENT_BY_ID   = Get[e.Payment](       id="C2",   description="payment of an order by id",                                  rows=(t.PAYMENT,))
 REFUND_BY_ID   = Get[e.Refund](        id="C3",   description="refund of an order by id",                                   rows=(t.REFUND,))

@@ -14,6 +14,7 @@ from functions.dynamodb.keys import NOBODY, IndexName, Row
 from functions.dynamodb.patterns import Query, overlapping_rows
 from functions.model import copies, patterns
 from functions.model import table as t
+from functions.model.flat_columns import FLAT_LISTS
 
 FoundBy = Literal["customer_id", "order_id", "account_id", "profile"]
 PARTITIONS: Mapping[FoundBy, Row[Any]] = {"customer_id": t.CUSTOMER, "order_id": t.ORDER, "account_id": t.ACCOUNT}
@@ -111,6 +112,9 @@ def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
             yield row, why
         elif place.found_by != "profile" and (others := _neighbours_in_range(row)):
             yield row, f"{row.type} shares its keys with {others}: begin them with another word"
+    for name, flat in FLAT_LISTS.items():
+        if leaked := sorted(set(flat.row.personal or ()) & set(flat.columns)):
+            yield flat.row, f"exports of {name} have the columns {leaked}, which are personal: remove them"
     for copied in copies.SNAPSHOTS:
         source, target = copied.source_row, copied.target_row
         if leaked := sorted(set(source.personal or ()) & target.fields.keys() - set(target.personal or ())):

@@ -135,6 +135,15 @@ REACTIONS = (
         concurrency=IMPORT_WORKER_CONCURRENCY,
     ),
     Reaction(
+        "export",
+        event_names=("ExportPartRequested",),
+        effect="writes the next part of a list export to two S3 objects, as CSV and as NDJSON",
+        idempotent_by="the version of the export: only one delivery saves the part with its hash",
+        function="export_worker",
+        batch_size=1,  # a part takes many seconds
+        concurrency=2,  # the lowest value that AWS allows
+    ),
+    Reaction(
         "warehouse",
         event_names=("ShipmentRequested", "ShipmentCancelled", "OrderCancelRequested"),
         effect="the warehouse packs or stops goods, and reports through the API",

@@ -31,6 +31,8 @@ IMPORT_DAYS = 90
 
 The import stores which lines are done. As long as it exists, a redelivered message does not write a line twice.
 """
+EXPORT_DAYS = 7
+"""Retention of a list export and of its objects in days. An erasure takes longer, so it finds none that is older."""
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SALE_DAYS = 400

@@ -102,6 +102,13 @@ IMPORT_LINES = Row(
     "IMPORT#{import_id}#{part:03} / LINES",
     owner=NOBODY,
 )
+LIST_EXPORT = Row(
+    e.ListExport,
+    "EXPORT#{export_id} / EXPORT",
+    written_by="api, export",
+    owner=NOBODY,
+    purpose="it has only counts and times; its files in S3 have ids, amounts and states",
+)
 REVIEW = Row(
     e.Review,
     "PRODUCT#{product_id} / REVIEW#{customer_id}",

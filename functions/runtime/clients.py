@@ -62,6 +62,11 @@ def client_config(service: str) -> Config:
         # stores a claim: an item that lets no other worker send this mail for a limited time. If sending fails, SQS
         # delivers the message again, and a worker sends the mail after the claim has expired.
         return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1}, read_timeout=MAIL_READ_TIMEOUT_SECONDS))
+    if service == "s3":
+        # A link to an encrypted object needs a signature of version 4, and the address of its region: S3 redirects
+        # requests to a new bucket at the global address, and the signature is not valid for the other address.
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html
+        return CLIENT_CONFIG.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
     return CLIENT_CONFIG.merge(Config(parameter_validation=service not in UNCHECKED_SERVICES))
 
 

@@ -58,6 +58,7 @@ class ApiEnvironment(OriginEnvironment):
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `bus_name`: the event bus on which staff publish the events of an order again.
+    `exports_bucket`: the bucket of the files of list exports, to which links lead.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
     it adds this variable to the Lambda at the end.
     """
@@ -65,6 +66,7 @@ class ApiEnvironment(OriginEnvironment):
     table_name: str
     archive_bucket: str
     bus_name: str
+    exports_bucket: str
     client_id: str
     pepper_secret: str
     webhook_secret: str
@@ -191,6 +193,15 @@ class ImportWorkerEnvironment:
     table_name: str
     failures_bucket: str
     lines_per_second: int
+
+
+@entity
+class ExportWorkerEnvironment:
+    """The environment of the export worker. `exports_bucket`: the S3 bucket of the files of list exports."""
+
+    table_name: str
+    failures_bucket: str
+    exports_bucket: str
 
 
 @entity

@@ -14,7 +14,7 @@ reach the failure store (an S3 bucket) only days later. Until the erasure is fin
 customer's data from the failure store.
 
 Invoices keep the name and address that they were issued with, because the law requires this. Ids remain, but they
-identify no person.
+identify no person. The files of list exports have only ids, and S3 deletes them before an erasure is finished.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -12,11 +12,14 @@ from typing import Any, Generic, TypeVar
 
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Query
+from functions.dynamodb.table import QueryPage
 from functions.model.entities import (
     ArchivedOrder,
     Document,
     FeedEntry,
     ListedOrder,
+    ListName,
     Order,
     OrderNumber,
     OrderStatus,
@@ -128,8 +131,40 @@ def _list_money(
 ) -> ListPage[MoneyEntry[T]]:
     request.caller.require_group("staff")
     page = read_page(shop, request, FEED_OLDEST_FIRST if oldest_first else FEED_NEWEST_FIRST, list=name)
-    found = _read_items(shop, row, [{"order_id": entry.order_id, id_field: entry.id} for entry in page.items])
-    return ListPage(tuple(MoneyEntry(it, found.get((it.order_id, it.id))) for it in page.items), page.cursor)
+    return ListPage(_read_money(shop, row, id_field, page.items), page.cursor)
+
+
+def _read_money(
+    shop: ShopContext, row: Row[T], id_field: str, entries: Sequence[FeedEntry]
+) -> tuple[MoneyEntry[T], ...]:
+    found = _read_items(shop, row, [{"order_id": entry.order_id, id_field: entry.id} for entry in entries])
+    return tuple(MoneyEntry(it, found.get((it.order_id, it.id))) for it in entries)
+
+
+def read_list(
+    shop: ShopContext, name: ListName, *, since: str, until: str, after: str | None, limit: int
+) -> QueryPage[Any]:
+    """Return a page of a list, oldest first, for code that has no caller (access patterns A31b, A32b and A33b).
+
+    The items are those of `list_orders`, `list_documents`, `list_payments` or `list_refunds`. `after`: the position
+    that came with the previous page; None at the start. Safe to repeat.
+    """
+
+    def query(pattern: Query[Any], **known: str) -> QueryPage[Any]:
+        return shop.table.query(pattern, limit=limit, after=after, since=since, until=until, **known)
+
+    match name:
+        case "orders":
+            page = query(ORDERS_OLDEST_FIRST)
+            orders = read_orders(shop, page.items)
+            return QueryPage(tuple(orders[it.order_id] for it in page.items if it.order_id in orders), page.after)
+        case "invoices":
+            return query(DOCUMENTS_OLDEST_FIRST)
+        case "payments":
+            page = query(FEED_OLDEST_FIRST, list="PAYMENTS")
+            return QueryPage(_read_money(shop, PAYMENT, "payment_id", page.items), page.after)
+    page = query(FEED_OLDEST_FIRST, list="REFUNDS")
+    return QueryPage(_read_money(shop, REFUND, "refund_id", page.items), page.after)
 
 
 def _read_items(shop: ShopContext, row: Row[Any], ids: Sequence[Mapping[str, str]]) -> dict[tuple[str, ...], Any]:

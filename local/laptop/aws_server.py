@@ -35,7 +35,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app as ministack  # type: ignore[import-untyped]
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
-from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
+from ministack.services import apigateway, lambda_svc, s3  # type: ignore[import-untyped]
 
 from local.laptop import backlog, users
 from local.laptop.aws_process import API_PATH, SPANS_FILE, LocalAws, LocalAwsAddress
@@ -322,6 +322,16 @@ def _finish_invocations_before_updates() -> None:
         setattr(lambda_svc, name, as_update(getattr(lambda_svc, name)))
 
 
+def verify_links_with_key(key: str) -> None:
+    """Make ministack verify the signature of a link to an S3 object over the path that was signed, with the key."""
+    verify = s3._verify_presigned_sigv4
+
+    def verify_with_key(method: str, path: str, headers: Any, query: Any) -> Any:
+        return verify(method, f"/{key}{path}", headers, query)
+
+    s3._verify_presigned_sigv4 = verify_with_key
+
+
 def main(directory: Path) -> None:
     """Serve the internal and the public port until SIGTERM. At SIGTERM, ministack (which emulates AWS) saves its state.
 
@@ -332,6 +342,7 @@ def main(directory: Path) -> None:
     address = LocalAwsAddress.read(directory)
     aws = LocalAws(directory, address)
     _add_key_to_authorizer_requests(aws)
+    verify_links_with_key(address.key)
     save_function_output(directory)
     refuse_mails(directory)
     fork_workers(directory / SPANS_FILE)

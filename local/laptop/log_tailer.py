@@ -151,6 +151,9 @@ ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
     "refund_processed": _effect_entries("refund", _describe_refund),
     "customer_name_propagated": _effect_entries("customer_name", _describe_name_change),
     "import_part_processed": _effect_entries("import", _describe_import),
+    "export_part_written": _effect_entries(
+        "export", lambda line: f"export of a list: {line['rows']} rows so far" if line["effect"] else ""
+    ),
     "order_archived": _effect_entries("archive", _describe_archive),
     "activity_archived": _effect_entries("archive", _describe_archive),
     "deadlines_checked": _order_expiry_entries,

@@ -51,6 +51,7 @@ Invoke = Callable[[str, list[Any], Callable[[], Any]], Any]
 VARIABLES = {
     "FAILURES_BUCKET": "failures",
     "ARCHIVE_BUCKET": "archive",
+    "EXPORTS_BUCKET": "exports",
     "BUS_NAME": "shop",
     "SENDER": "shop@example.com",
     "CONFIGURATION_SET": "orderstream-mails",
@@ -327,7 +328,7 @@ def _clear_aws() -> None:
 
 def _create_resources() -> dict[str, str]:
     s3, sqs, bus = map(clients.client, ("s3", "sqs", "events"))
-    for name in ("failures", "archive"):
+    for name in ("failures", "archive", "exports"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket="archive", VersioningConfiguration={"Status": "Enabled"})
     bus.create_event_bus(Name=VARIABLES["BUS_NAME"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from functions.model.archive_columns import ColumnType, archive_columns
+from functions.model.archive_columns import ColumnType, archive_columns, archive_views
 from ops import targets
 from ops.cli_errors import UsageError
 from ops.scan.progress import ProgressBar
@@ -29,8 +29,11 @@ TRINO_FUNCTIONS = (
 """Functions of Athena (Trino) in docs/analytics.md, defined for DuckDB, where they have other names."""
 
 
-def open_archive(folder: Path) -> DuckDBPyConnection:
-    """Return a database in memory with the tables of the archive. `folder`: a copy of the archive bucket."""
+def open_archive(folder: Path, live: Path | None = None) -> DuckDBPyConnection:
+    """Return a database in memory with the tables and views of the archive. `folder`: a copy of the archive bucket.
+
+    `live`: an NDJSON file of exported orders. The view `order_facts` then also has the orders that only this file has.
+    """
     import duckdb  # noqa: PLC0415  the other tools do not need it, and it takes a while to import
 
     database = duckdb.connect()
@@ -49,6 +52,14 @@ def open_archive(folder: Path) -> DuckDBPyConnection:
                 hive_types_autocast=False,
             )
             objects.insert_into(table)
+    for name, view in archive_views().items():
+        query = view.query
+        if live and name == "order_facts":
+            plain = {column: kind for column, kind in view.columns.items() if column != "day"}
+            database.read_json(str(live), columns=plain, format="newline_delimited").create("exported")
+            rest = "FROM exported WHERE order_id NOT IN (SELECT order_id FROM orders)"
+            query += f" UNION ALL SELECT substr(placed_at, 1, 10), {', '.join(plain)} {rest}"
+        database.execute(f"CREATE VIEW {name} AS {query}")
     return database
 
 
@@ -84,9 +95,12 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "archive-query",
         help="run SQL over the archive of the local shop, as Athena does on AWS",
-        description="The tables are orders and activity: see docs/analytics.md.",
+        description="The tables are orders and activity, and flat views such as order_facts: see docs/analytics.md.",
     )
     targets.add_state_option(parser)
+    parser.add_argument(
+        "--live", type=Path, metavar="FILE", help="let order_facts also have the orders of `ops export orders`"
+    )
     parser.add_argument("query", metavar="FILE|SQL", help="a file with a query, or the query itself")
     parser.set_defaults(run=run_query)
 
@@ -99,7 +113,7 @@ def run_query(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as name:
         copy_archive(where.client("s3"), where.outputs["ArchiveBucket"], Path(name))
         try:
-            result = open_archive(Path(name)).execute(query)
+            result = open_archive(Path(name), args.live).execute(query)
         except duckdb.Error as error:
             raise UsageError(str(error).partition("\n")[0]) from None
         columns, rows = [one[0] for one in result.description or ()], result.fetchall()

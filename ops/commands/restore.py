@@ -26,7 +26,7 @@ from botocore.exceptions import ClientError
 from functions.adapters import object_store
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
-from functions.dynamodb.keys import KEY_ATTRIBUTES, Instant, Row, instant_from_epoch, to_instant
+from functions.dynamodb.keys import KEY_ATTRIBUTES, Instant, Row, instant_from_epoch
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE
@@ -373,10 +373,14 @@ def command(commands: targets.Subparsers) -> None:
     )
     parser.add_argument("orders", nargs="*", metavar="ORDER", help="the ids of the orders")
     parser.add_argument(
-        "--from", dest="since", type=_parse_date, metavar="DATE", help="restore all orders placed on this day or later"
+        "--from",
+        dest="since",
+        type=targets.parse_date,
+        metavar="DATE",
+        help="restore all orders placed on this day or later",
     )
     parser.add_argument(
-        "--to", dest="until", type=_parse_date, metavar="DATE", help="restore all orders placed before this day"
+        "--to", dest="until", type=targets.parse_date, metavar="DATE", help="restore all orders placed before this day"
     )
     parser.add_argument(
         "--keep-days",
@@ -386,11 +390,6 @@ def command(commands: targets.Subparsers) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would be restored, write nothing")
     parser.set_defaults(run=run_restore)
-
-
-def _parse_date(text: str) -> Instant:
-    moment = datetime.fromisoformat(text)
-    return to_instant(moment if moment.tzinfo else datetime.fromisoformat(f"{moment.isoformat()}+00:00"))
 
 
 def _check_usage(args: argparse.Namespace) -> None:

@@ -26,15 +26,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+from functions.dynamodb.keys import to_instant
 from functions.model.lambdas import lambda_name
 from functions.model.reactions import HANDLERS
-from functions.shop import cancellation, customers, follows, imports, products
+from functions.shop import cancellation, customers, follows, imports, list_exports, products
 from local.world.dynamodb_engine import Engine
 from local.world.harness import ANN, STAFF, VARIABLES, WAREHOUSE
 from proof.bench import BENCH_PACKAGES, measured_shop
@@ -353,7 +355,8 @@ def _function(shop: BenchShop, name: str, event: Event) -> MeasuredFunction:
 
 def _events(shop: BenchShop) -> dict[str, Event]:
     """Return an event for each function. Two orders (one is cancelled), a followed product that is back in
-    stock, an import and a renamed customer cause these events. Scheduled functions get an event with the time."""
+    stock, an import, an export and a renamed customer cause these events. Scheduled functions get an event with the
+    time."""
     harness, events = shop.harness, dict[str, Event]()
     harness.open_shop(available=measured_shop.FULL_STOCK)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
@@ -370,6 +373,8 @@ def _events(shop: BenchShop) -> dict[str, Event]:
     products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
+    since, until = (to_instant(harness.now() + timedelta(days=days)) for days in (-1, 1))
+    list_exports.request_export(harness.shop, STAFF, "export", "orders", since, until)
     customers.change_profile(harness.shop, ANN, ANN.id, "Ann Oak")
     shop.deliver_all(partial(_keep_first_event, events))
     harness.advance_days(days=400)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 VARIABLES = {
     "ARCHIVE_BUCKET": "archive",
     "BUS_NAME": "shop",
+    "EXPORTS_BUCKET": "exports",
     "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",

@@ -6,7 +6,9 @@ from typing import Any
 
 from functions.api.app import app
 from functions.api.http.guard import IMPORT_ROUTE
+from functions.dynamodb.writes import put_if_absent
 from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
+from functions.model.table import LIST_EXPORT
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -22,6 +24,7 @@ from proof.support.http_client import (
     payment_event,
     post_webhook,
 )
+from proof.support.samples import SAMPLES
 
 ROUTES = [route.key for route in app.known_routes]
 BASKET = {
@@ -79,6 +82,7 @@ BODIES: dict[str, Any] = {
     },
     "POST /orders/{order_id}/payments/{payment_id}/reverse": {"reason": "counted twice"},
     "POST /orders/{order_id}/payments/{payment_id}/assign": {"to_order_id": "o1", "reason": "named in the receipt"},
+    "POST /exports": {"list": "orders", "from": "2026-11-01", "to": "2026-12-01"},
     "POST /guest/orders": BASKET | {"name": "Gil Gray", "email": "gil@example.com"},
     "POST /guest/orders/quote": BASKET,
     "POST /orders": BASKET | {"note": "Ring twice", "reference": "PO 7"},
@@ -104,6 +108,7 @@ QUERIES: dict[str, dict[str, str]] = {
 IDEMPOTENT_ROUTES = {
     "POST /guest/orders",
     "POST /orders",
+    "POST /exports",
     "POST /products:import",
     "POST /products/{product_id}/receipts",
     "POST /products/{product_id}/write-offs",
@@ -122,6 +127,8 @@ IDEMPOTENT_ROUTES = {
 }
 STAFF_ROUTES = {
     "POST /products:import",
+    "POST /exports",
+    "GET /exports/{export_id}",
     "GET /imports/{import_id}",
     "GET /imports/{import_id}/rejected",
     "GET /activity",
@@ -279,6 +286,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     api.pay(guest["guest_order_id"], event_id="evt_guest", payment_id="pi_guest")
     invoiced = fulfil_order(api.shop, guest["guest_order_id"])
     assert invoiced is not None
+    api.shop.table.write(put_if_absent(LIST_EXPORT, SAMPLES[LIST_EXPORT]))
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
@@ -293,6 +301,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
         "invoice_id": invoice_id,
         "customer_id": ANN.sub,
         "company_id": "acme",
+        "export_id": SAMPLES[LIST_EXPORT].export_id,
         "import_id": api.send_file("{}").body["import_id"],
         "product_id": "mug",
     }

@@ -129,6 +129,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT, replace(SAMPLES[t.IMPORT], import_id=id)
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
+        yield t.LIST_EXPORT, replace(SAMPLES[t.LIST_EXPORT], export_id=id)
         yield t.EARLIER_TIMELINE, replace(EARLIER, first_version=n)
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=n + 1)
         yield (

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from docs.generate import DOCS
+from functions.dynamodb.keys import Instant
 from functions.handlers import customer_erasure
 from functions.model import timelines
-from functions.model.archive_columns import archive_columns
+from functions.model.archive_columns import archive_columns, archive_views
 from functions.runtime import clients
 from functions.shop import cancellation, customers, placing, products, returns
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.archive_query import open_archive
+from ops.commands.export import export_list
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from proof.support.actors import set_shipping_prices
 from proof.support.archiving import archived_objects, expire_everything, run_archive
@@ -186,6 +188,33 @@ def test_the_life_of_an_order_has_the_changes_that_are_in_items_of_their_own(
     found = run_query(harness, tmp_path, QUERIES["The life of an order"].replace("ORDER_ID", order_id))
     changes = [what for _, what, *_ in found if what.startswith("Order")]
     assert changes == ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered"]
+
+
+def test_a_query_counts_the_exported_live_orders_beside_the_archived_ones(
+    harness: ShopHarness, first: str, tmp_path: Path
+) -> None:
+    pay(harness, place(harness, "2025-03-25", DORA, mug=1))  # 1250 + 490, and in no archive object
+    harness.process_all()
+    start, end = Instant("2025-01-01T00:00:00.000Z"), Instant("2026-01-01T00:00:00.000Z")
+    export_list(harness.shop, "orders", start, end, tmp_path)
+    write_objects(tmp_path / "archive", harness.objects("archive"))
+    archive_and_live = open_archive(tmp_path / "archive", tmp_path / "orders.ndjson")
+    (*earlier, (month, currency, orders, paid, refunded, kept)) = REVENUE
+    expected = [*earlier, (month, currency, orders + 1, paid + 1740, refunded, kept + 1740)]
+    assert archive_and_live.execute(QUERIES["Revenue by month"]).fetchall() == expected
+
+
+def test_each_view_has_its_columns_and_a_row_for_each_archived_item(
+    harness: ShopHarness, first: str, tmp_path: Path
+) -> None:
+    write_objects(tmp_path, harness.objects("archive"))
+    archive_objects = open_archive(tmp_path)
+    rows = {}
+    for name, view in archive_views().items():
+        found = archive_objects.execute(f"SELECT * FROM {name}")  # noqa: S608
+        assert {column[0]: str(column[1]).lower() for column in found.description or ()} == view.columns
+        rows[name] = len(found.fetchall())
+    assert rows == {"order_facts": 7, "invoice_facts": 6, "payment_facts": 6, "refund_facts": 2, "line_facts": 9}
 
 
 def test_each_query_of_the_page_is_tested() -> None:

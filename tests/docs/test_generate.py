@@ -12,6 +12,7 @@ from jsonschema_rs import Draft202012Validator
 from docs.generate import DOCS, render_pages
 from docs.pages import states
 from docs.pages.events import event_schema, example_event
+from functions.dynamodb.keys import Instant
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.states import (
@@ -33,6 +34,7 @@ from functions.shop import (
     erasure,
     guests,
     imports,
+    list_exports,
     orders,
     payments,
     products,
@@ -115,6 +117,9 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
         lose_money_outside_the_shop(harness)
         join_the_order_of_a_guest(harness)
         everything_happens(harness)
+        start, end = Instant("2026-11-01T00:00:00.000Z"), Instant("2026-12-01T00:00:00.000Z")
+        list_exports.request_export(harness.shop, STAFF, "export", "orders", start, end)
+        harness.process_all()
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
     for detail in details:

@@ -44,7 +44,8 @@ EVERYWHERE = """
     dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
     dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
     model.entities.companies
-    model.entities.accounts model.entities.customers model.entities.discounts model.entities.imports
+    model.entities.accounts model.entities.customers model.entities.discounts model.entities.exports
+    model.entities.imports
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sellers
     model.entities.sharding model.entities.shipments model.entities.shipping_methods model.entities.sweeps
@@ -83,16 +84,20 @@ MODULES = {
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
-        model.copies model.personal_data shop.companies shop.customers shop.erasure shop.feed shop.reviews
+        model.copies model.flat_columns model.personal_data shop.companies shop.customers shop.erasure shop.feed
+        shop.reviews
         shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
         shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
         shop.stock shop.stock_parts""",
+    "export_worker": f"""{LISTS} adapters adapters.object_store model.flat_columns model.mail_kinds model.patterns
+        model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.feed
+        shop.idempotency shop.list_exports""",
     "order_deadlines": f"""{LISTS} model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
-    "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.patterns
+    "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.flat_columns model.patterns
         model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
         shop.companies shop.feed shop.customers model.mail_kinds
         shop.erasure shop.orders shop.reviews""",

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from functions.dynamodb.keys import KEY_ATTRIBUTES
+from functions.dynamodb.keys import KEY_ATTRIBUTES, to_instant
 from functions.handlers import backlog_metrics, customer_erasure, event_publisher
-from functions.model.entities import Address
+from functions.model.entities import Address, ListName
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import (
     cancellation,
@@ -21,6 +21,7 @@ from functions.shop import (
     customers,
     follows,
     imports,
+    list_exports,
     placing,
     products,
 )
@@ -183,6 +184,7 @@ OF_EACH_FUNCTION = {
     "order_archived": "archive",
     "product_alerts_sent": "product_alert",
     "import_part_processed": "import",
+    "export_part_written": "export",
     "deadlines_checked": "order_deadlines",
     "erasures_processed": "customer_erasure",
 }
@@ -207,7 +209,13 @@ def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the
     customers.change_profile(harness.shop, CANARY, CANARY.id, "Zebra Quillfeather")
     harness.process_all()
     harness.lapse("2126-11-21T09:30:00Z")
+    since, until = (to_instant(harness.now() + timedelta(days=days)) for days in (-1, 1))
+    for name in get_args(ListName):
+        list_exports.request_export(harness.shop, STAFF, name, name, since, until)
     harness.process_all()
+    files = harness.objects("exports")
+    assert len(files) == 2 * len(get_args(ListName))
+    assert told(b"".join(files.values()).decode()) == []
     erase_customer(harness.shop, CANARY, CANARY.id)
     with fail_calls("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(RunIncomplete):
         customer_erasure.handler({"time": harness.now().isoformat()}, None)

@@ -76,6 +76,7 @@ def test_the_effects_of_a_reaction_follow_from_its_permissions(drawn: Drawn) -> 
         "customer_name": {"table"},
         "archive": {"archive_bucket"},
         "import": {"table"},
+        "export": {"table"},
         "warehouse": {"api"},
     }
     assert targets(drawn, "copies_reader") == {"table"}

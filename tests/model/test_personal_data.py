@@ -11,6 +11,7 @@ from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import NOBODY, Instant, Row
 from functions.model import table as t
 from functions.model.copies import SNAPSHOTS, Snapshot
+from functions.model.flat_columns import FLAT_LISTS
 from functions.model.personal_data import erase_image, erasure_indexes, find_place, owned_rows, personal_attributes
 from proof.support.samples import SAMPLES
 from tests.support.applied_diff import copy_project, run_python
@@ -96,6 +97,14 @@ def test_a_copy_of_a_personal_attribute_is_personal_too(monkeypatch: pytest.Monk
     with pytest.raises(
         InvalidDeclarations, match=r"Wish copies \['name'\] of Customer, so they are personal here, too"
     ):
+        check_declarations()
+
+
+def test_no_export_has_a_personal_attribute_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = FLAT_LISTS["orders"]
+    wrong = replace(orders, columns=(*orders.columns, "customer_name"))
+    monkeypatch.setattr("functions.model.personal_data.FLAT_LISTS", {"orders": wrong})
+    with pytest.raises(InvalidDeclarations, match=r"exports of orders have the columns \['customer_name'\]"):
         check_declarations()
 
 

@@ -5,15 +5,16 @@ import json
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import boto3
 import pytest
 
 from docs.generate import DOCS
 from docs.pages import permissions
+from functions.dynamodb.keys import to_instant
 from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
-from functions.model.entities import ArchivedOrder
+from functions.model.entities import ArchivedOrder, ListName
 from functions.runtime import clients
 from functions.shop import (
     activity,
@@ -22,6 +23,7 @@ from functions.shop import (
     customers,
     follows,
     imports,
+    list_exports,
     orders,
     products,
     refunds,
@@ -225,7 +227,7 @@ def test_every_permission_names_its_resource_or_a_known_folder(dev: SynthesizedT
                 assert set(as_list(statement["Action"])) in (WITHOUT_RESOURCES, OF_THE_ACCOUNT)
             elif isinstance(resource, dict) and "Fn::Join" in resource:
                 end = resource["Fn::Join"][1][-1]
-                folders = ("/parked/*", "/aws/lambda/*", "/orders/*", "/activity/*", "/stream/*")
+                folders = ("/parked/*", "/aws/lambda/*", "/orders/*", "/activity/*", "/exports/*", "/stream/*")
                 assert "*" not in str(end) or end in folders
             else:
                 assert resource.keys() & {"Ref", "Fn::GetAtt"}
@@ -424,6 +426,13 @@ def serve_guests(harness: ShopHarness) -> None:
     harness.process_all()
 
 
+def export_lists(harness: ShopHarness) -> None:
+    since, until = (to_instant(harness.now() + timedelta(days=days)) for days in (-30, 1))
+    for name in get_args(ListName):
+        list_exports.request_export(harness.shop, STAFF, name, name, since, until)
+    harness.process_all()
+
+
 def test_every_function_has_the_permissions_for_processing_orders(
     dev: SynthesizedTemplate, harness: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,7 +460,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     serve_guests(harness)
     assert harness.provider.refunded_amount("pi_2")
     shipments.dispatch_shipment(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
-    harness.process_all()
+    export_lists(harness)
     harness.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
     harness.process_all()
     reviews.write_review(shop, ANN, "mug", sold, 5, "Keeps warm.")

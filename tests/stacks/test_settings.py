@@ -1,5 +1,6 @@
 """Tests the effect of settings on the template: billing, backups, releases of the API, and so on."""
 
+import base64
 import json
 import subprocess
 from dataclasses import replace
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from functions.model.archive_columns import archive_columns, archive_views
 from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
+from functions.model.retention import EXPORT_DAYS
 from functions.model.table import INDEX_PROJECTIONS
 from functions.shop.erasure import SETTLE_PERIOD
 from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
@@ -464,9 +467,12 @@ def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Synthesi
 
 
 # analytics ------------------------------------------------------------------------------------------------------------
+def glue_tables(other: SynthesizedTemplate) -> dict[str, Any]:
+    return {it["TableInput"]["Name"]: it["TableInput"] for it in other.properties("AWS::Glue::Table").values()}
+
+
 def analytics_columns(other: SynthesizedTemplate, table: str) -> dict[str, str]:
-    (found,) = [it for it in other.properties("AWS::Glue::Table").values() if it["TableInput"]["Name"] == table]
-    return {it["Name"]: it["Type"] for it in found["TableInput"]["StorageDescriptor"]["Columns"]}
+    return {it["Name"]: it["Type"] for it in glue_tables(other)[table]["StorageDescriptor"]["Columns"]}
 
 
 def test_the_archive_has_tables_for_sql_only_if_the_stage_wants_it(
@@ -476,13 +482,13 @@ def test_the_archive_has_tables_for_sql_only_if_the_stage_wants_it(
         types = {it["Type"].split("::")[1] for it in template.body["Resources"].values()}
         assert not types & {"Glue", "Athena"}
     assert other.only_properties("AWS::Glue::Database")["DatabaseInput"] == {"Name": "orderstream_prod_archive"}
-    assert {it["TableInput"]["Name"] for it in other.properties("AWS::Glue::Table").values()} == {"orders", "activity"}
+    assert glue_tables(other).keys() == {*archive_columns(), *archive_views()}
 
 
 def test_the_days_of_the_archive_are_projected_from_its_keys(other: SynthesizedTemplate) -> None:
     (bucket,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("ArchivedBucket")]
-    for table in other.properties("AWS::Glue::Table").values():
-        read = table["TableInput"]
+    for name in archive_columns():
+        read = glue_tables(other)[name]
         assert read["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
         parameters = dict(read["Parameters"])
         location = parameters.pop("storage.location.template")["Fn::Join"][1]
@@ -525,6 +531,18 @@ def test_the_columns_of_the_archive_have_the_type_tags_of_its_objects(other: Syn
     assert items == items.lower()
 
 
+def test_a_view_has_the_query_that_is_tested_in_duckdb(other: SynthesizedTemplate) -> None:
+    for name, view in archive_views().items():
+        found = glue_tables(other)[name]
+        assert (found["TableType"], found["Parameters"]["presto_view"]) == ("VIRTUAL_VIEW", "true")
+        text = found["ViewOriginalText"].removeprefix("/* Presto View: ").removesuffix(" */")
+        stored = json.loads(base64.b64decode(text))
+        assert (stored["originalSql"], stored["schema"]) == (view.query, "orderstream_prod_archive")
+        assert {one["name"]: one["type"] for one in stored["columns"]} == view.columns
+        hive = {column: kind.replace("varchar", "string") for column, kind in view.columns.items()}
+        assert analytics_columns(other, name) == hive
+
+
 def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: SynthesizedTemplate) -> None:
     ((results, bucket),) = [it for it in other.resources("AWS::S3::Bucket").items() if it[0].startswith("Analytics")]
     (key,) = other.resources("AWS::KMS::Key")
@@ -543,8 +561,15 @@ def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: Sy
     }
 
 
-def test_results_are_deleted_before_an_erasure_is_finished() -> None:
-    assert timedelta(days=RESULT_DAYS) < SETTLE_PERIOD
+def test_results_and_exports_are_deleted_before_an_erasure_is_finished() -> None:
+    assert timedelta(days=max(RESULT_DAYS, EXPORT_DAYS)) < SETTLE_PERIOD
+
+
+def test_the_files_of_exports_are_deleted_with_their_export(other: SynthesizedTemplate) -> None:
+    ((_, bucket),) = [it for it in other.resources("AWS::S3::Bucket").items() if it[0].startswith("ListExports")]
+    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert (rule["ExpirationInDays"], rule["Status"]) == (EXPORT_DAYS, "Enabled")
+    assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
 
 
 def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> None:
@@ -572,8 +597,7 @@ def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> Non
         "glue:GetTable": [
             ":catalog",
             ":database/orderstream_prod_archive",
-            ":table/orderstream_prod_archive/activity",
-            ":table/orderstream_prod_archive/orders",
+            *(f":table/orderstream_prod_archive/{name}" for name in sorted({*archive_columns(), *archive_views()})),
         ],
     }
 

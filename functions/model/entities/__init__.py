@@ -10,6 +10,7 @@ from functions.model.entities.accounts import *
 from functions.model.entities.companies import *
 from functions.model.entities.customers import *
 from functions.model.entities.discounts import *
+from functions.model.entities.exports import *
 from functions.model.entities.imports import *
 from functions.model.entities.invoices import *
 from functions.model.entities.markers import *

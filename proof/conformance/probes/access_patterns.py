@@ -109,6 +109,7 @@ PROBES = (
     _query("B1", "import with the progress of all its parts", consistent=True),
     _get("B2", "progress of one part of an import"),
     _get("B3", "lines of one part of an import"),
+    _get("B4", "list export with its progress"),
     _get("C1", "stored response of a command with an idempotency key"),
     _get("C2", "payment of an order by id"),
     _get("C3", "refund of an order by id"),
