@@ -1,6 +1,7 @@
 """The records of the shop for staff: documents, payments and refunds by time, and the import of a file."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
@@ -42,3 +43,18 @@ def test_staff_import_products_and_see_the_rejected_lines(tab: Tab) -> None:
     expect(shown).to_contain_text("Written1")
     expect(shown.get_by_role("row", name="3", exact=False).last).to_contain_text("price")
     assert list(problems_at_every_width(page)) == []
+
+
+def test_staff_export_orders_and_open_the_file(tab: Tab, shop: LaptopShop) -> None:
+    people, page = DemoClients(shop.shop()), tab.page
+    order_id = people.place_order(people.create_stocked_product(5), quantity=1)["order_id"]
+    wait_until("the order in the list", lambda: order_id in str(people.staff.get("/orders")["items"]))
+    tab.open("records?list=exports")
+    asked = page.get_by_role("form", name="Export a list")
+    for label, days in {"From": -1, "Before": 1}.items():
+        asked.get_by_label(label).fill((datetime.now(UTC) + timedelta(days)).date().isoformat())
+    asked.get_by_role("button", name="Export").click()
+    file = panel(page, "Exports").get_by_role("link", name="CSV", exact=True)
+    expect(file).to_be_visible()
+    assert list(problems_at_every_width(page)) == []
+    assert order_id in page.request.get(str(file.get_attribute("href"))).text()
