@@ -19,6 +19,7 @@ from ops import cli_errors
 from ops.command_line import CommandLineParser
 from ops.commands import (
     archive_query,
+    audit,
     canary_setup,
     capacity,
     completion,
@@ -50,6 +51,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (order, "order K7QD4XN2"),
         (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
         (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
+        (audit, "audit ORDER:puew472mvqwwyp7umsfzvnbsye"),
         (export, "export orders --from 2026-10-01 --to 2026-11-01"),
         (model, "model --diagram"),
     ),

@@ -6,6 +6,7 @@ This module also declares the command-line options that several tools share.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import uuid
@@ -19,10 +20,12 @@ from typing import Any, Protocol, cast
 import boto3
 from botocore.exceptions import ClientError
 
+from functions.dynamodb.actors import Actor
 from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.table import Table
 from functions.model.lambdas import resource_prefix
 from functions.model.table import ROWS_BY_TYPE
+from functions.shop.audit import record_action
 from functions.shop.shop import ShopContext
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
 
@@ -106,7 +109,7 @@ class ShopTarget:
     @property
     def shop(self) -> ShopContext:
         """The shop with the settings that its stack has as outputs."""
-        names = ("payment_window_minutes", "closed_order_days", "return_window_days")
+        names = ("payment_window_minutes", "closed_order_days", "return_window_days", "audit_days")
         outputs = {name: self.outputs.get(resource_prefix(name)) for name in names}
         return _make_shop(self.table, **{name: int(value) for name, value in outputs.items() if value})
 
@@ -137,7 +140,30 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
     add_state_option(which)
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
+    parser.add_argument(
+        "--as",
+        dest="operator",
+        metavar="NAME",
+        help="your name in the audit trail (default: $ORDERSTREAM_OPERATOR, otherwise your IAM identity or login name)",
+    )
     return parser
+
+
+def record_run(
+    args: argparse.Namespace, shop: ShopContext, command: str, *items: str, reason: str | None = None
+) -> None:
+    """Write who runs a tool into the audit trail, before the tool acts. `items`: what it works on, such as RESTORE.
+
+    A dry run is not recorded. Each call writes new entries. Raises ClientError if AWS does not tell the IAM identity.
+    """
+    if getattr(args, "dry_run", False):
+        return
+    name = args.operator or os.environ.get("ORDERSTREAM_OPERATOR")
+    if not name and (args.stack or getattr(args, "table", None)):
+        identity = boto3.client("sts", region_name=args.region).get_caller_identity()
+        name = identity["Arn"].rpartition("/")[2]
+    for item in items:
+        record_action(shop, Actor(by=f"ops:{name or current_operator()}", command=command, reason=reason), item)
 
 
 def add_state_option(parser: argparse._ActionsContainer) -> None:

@@ -13,7 +13,7 @@ const named = (all) => all.map((one) => [one, stateName(one)]);
 const pathOf = (id, ...rest) => ["/api/orders", ...[id, ...rest].map(encodeURIComponent)].join("/");
 const reasonField = () => field("Reason", "reason", { required: true, maxlength: "200" }, { hint: "The customer can read it. Write no personal data." });
 const explanationFields = () => [
-  field("Cause", "cause", {}, { options: [["", "not given"], ...named(CAUSES)] }),
+  field("Cause", "cause", {}, { options: named(CAUSES) }),
   field("Note (optional)", "note", { maxlength: "200" }, { hint: "The mail to the customer shows the cause and the note." })];
 
 // Payments and refunds of an order -------------------------------------------------------------------------------------

@@ -48,11 +48,13 @@ function writeOff({ path, me, finish }) {
 
 function change({ path, me, now, finish }) {
   const price = field(`Price in minor units, now ${money(now.price, now.currency)}`, "price", { type: "number", value: now.price, min: "0", step: "1", required: true });
+  const reason = field("Why the price changes", "reason", { maxlength: "200" }, { hint: "Needed for another price. Write no personal data." });
   const parts = field("Stock parts", "parts", { type: "number", value: now.parts, min: "1", max: "90", step: "1", required: true }, { hint: "More items share the stock, so more customers can buy at the same time." });
   const ended = checkbox("The sale has ended: no category shows the product, and no new order may contain it", "discontinued", { checked: now.discontinued });
-  return part("Change the product", form({ class: "stack" }, [price, parts, ended], "Save", async (made) => {
+  return part("Change the product", form({ class: "stack" }, [price, reason, parts, ended], "Save", async (made) => {
     const wanted = Object.entries({ price: Number(price.control.value), parts: Number(parts.control.value), discontinued: made.elements.discontinued.checked });
     const body = Object.fromEntries(wanted.filter(([name, value]) => value !== now[name]));
+    if ("price" in body) body.reason = reason.control.value;
     if (Object.keys(body).length) await call("PATCH", path, { body, as: me });
     await finish("The product is saved.");
   }, { kind: "" }));

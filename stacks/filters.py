@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functions.model import copies
+from functions.model.audit import AUDITED_CHANGES
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
 
@@ -19,13 +20,17 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 def build_copies_patterns() -> list[str]:
     """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
 
-    The patterns match new and changed primary items, from which copies and totals are derived. Raises ValueError if a
+    The patterns match new and changed primary items, from which copies and totals are derived, and items of any type
+    that staff changed, from which the audit trail is derived. Raises ValueError if a
     copy is derived from another copy, because the reader's own writes could then invoke the reader without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
     return _check_limits(
-        [_build_pattern(["INSERT", "MODIFY"], [name for row in copies.SOURCE_ROWS for name in row.types])]
+        [
+            _build_pattern(["INSERT", "MODIFY"], [name for row in copies.SOURCE_ROWS for name in row.types]),
+            {"eventName": ["INSERT", "MODIFY"], **AUDITED_CHANGES},
+        ]
     )
 
 

@@ -141,6 +141,7 @@ class OrdersStack(Stack):
             PaymentWindowMinutes=str(stage.payment_window_minutes),
             ClosedOrderDays=str(stage.closed_order_days),
             ReturnWindowDays=str(stage.return_window_days),
+            AuditDays=str(stage.audit_days),
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
             **({"ProviderSecret": self.secrets.provider_arn} if stage.provider_url else {}),
@@ -168,6 +169,7 @@ class OrdersStack(Stack):
             "customer_write_burst": self.stage.customer_write_burst,
             "unpaid_orders_per_customer": self.stage.unpaid_orders_per_customer,
             "payment_window_minutes": self.stage.payment_window_minutes,
+            "audit_days": self.stage.audit_days,
             "public_cache_seconds": self.stage.public_cache_seconds,
             "origin_secret": self.secrets.required_origin_secret_arn,
             **self.order_end_environment,
@@ -264,7 +266,7 @@ class OrdersStack(Stack):
     def create_stream_readers(self) -> Sequence[ShopFunction]:
         copies = self.create_function(
             "copies_reader",
-            env.CopiesEnvironment(**self.table_environment),
+            env.CopiesEnvironment(**self.table_environment, audit_days=self.stage.audit_days),
             no_dead_letters=NO_DLQ_STREAM,
             timeout_seconds=120,
         )

@@ -157,6 +157,8 @@ class Stage:
     """How many days after the delivery goods can be returned."""
     closed_order_days: int = setting(365, between(1, 10 * 365))
     """How many days a closed order stays in the table."""
+    audit_days: int = setting(730, between(90, 10 * 365))
+    """How many days the audit trail keeps what staff and operators did."""
 
     mail_domain: str = setting("", group="Mails and users")
     """The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM domain, and

@@ -85,8 +85,8 @@ An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. 
 null. A page ends after `limit` items or about a megabyte. An export scans nothing ([access
 patterns](access-patterns.md) A26, A12b and A27d).
 
-`DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once. An hourly job erases all other
-data, and finishes 14 days after it found the last personal data
+`DELETE /customers/{customer_id}` starts an erasure; staff add `?reason=`. The profile is deleted at once. An hourly job
+erases all other data, and finishes 14 days after it found the last personal data
 ([why](decisions/end-of-life.md#d15)).
 """
     yield "## Items that belong to no customer"

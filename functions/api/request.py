@@ -8,6 +8,7 @@ converts the error to an HTTP response. `answer_request` writes one log line for
 """
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
@@ -23,6 +24,7 @@ from functions.api.http.context import (
     order_id_field,
 )
 from functions.api.http.router import Route
+from functions.dynamodb.actors import Actor, acting_as
 from functions.dynamodb.errors import TableBusy
 from functions.model import metrics
 from functions.model.public_routes import CACHED_ROUTES, GUEST_ROUTES
@@ -70,13 +72,28 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
         app.context["file"], event = guard.extract_file(event, *upload)
     if route.key == guard.ONE_CLICK_ROUTE:
         event = dict(guard.drop_one_click_form(event))
-    response = app.resolve(guard.sanitize_body(event), context)
+    event = dict(guard.sanitize_body(event))
+    with acting_as(_staff_actor(route, caller, event)):
+        response = app.resolve(event, context)
     if route.method == "GET":
         response = caching.add_etag(response, event)
     if route.key in CACHED_ROUTES:
         seconds = load_environment(ApiEnvironment).public_cache_seconds
         response["headers"]["Cache-Control"] = caching.allow_shared_caches(seconds)
     return response
+
+
+def _staff_actor(route: Route, caller: Caller | None, event: Mapping[str, Any]) -> Actor | None:
+    """Return the member of staff who sends this command, for the audit trail; None for anybody else.
+
+    The warehouse is left out: it reports each parcel of each order. The reason is the field `reason`, or the `cause` of
+    a refund. The route checks it before the command writes.
+    """
+    if caller is None or not caller.is_staff or route.method == "GET":
+        return None
+    sent = {**(event.get("queryStringParameters") or {}), **guard.parse_json_object(event.get("body") or "{}")}
+    reason = sent.get("reason") or sent.get("cause")
+    return Actor(by=f"staff:{caller.id}", command=route.key, reason=reason if isinstance(reason, str) else None)
 
 
 def _authenticate(route: Route, event: dict[str, Any]) -> Caller | None:

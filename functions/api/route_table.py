@@ -10,6 +10,7 @@ ROUTES = (
     ("POST", "/transfers", "accounts"),
     ("GET", "/customers/{customer_id}/activity", "activity"),
     ("GET", "/activity", "activity"),
+    ("GET", "/audit", "audit"),
     ("POST", "/categories", "categories"),
     ("PATCH", "/categories", "categories"),
     ("DELETE", "/categories", "categories"),

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
+from functions.dynamodb.actors import AUDIT
 from functions.dynamodb.codec import (
     Image,
     build_decoder,
@@ -62,7 +63,7 @@ KEY_ATTRIBUTES: Mapping[IndexName, tuple[str, str]] = {
     "gsi2": ("GSI2PK", "GSI2SK"),
     "gsi3": ("GSI3PK", "GSI3SK"),
 }
-RESERVED_ATTRIBUTES = {"type", "schema", *(name for pair in KEY_ATTRIBUTES.values() for name in pair)}
+RESERVED_ATTRIBUTES = {"type", "schema", AUDIT, *(name for pair in KEY_ATTRIBUTES.values() for name in pair)}
 SEPARATOR = "#"
 NOBODY = "nobody"
 """The `owner` of a row (`Row.owner`) whose items hold no customer's personal data."""

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
 
+from functions.dynamodb.actors import acting
 from functions.dynamodb.codec import Image, build_decoder
 from functions.dynamodb.errors import Unreadable, WriteImpossible
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, call_dynamodb
-from functions.dynamodb.writes import Write, WriteConflict
+from functions.dynamodb.writes import Write, WriteConflict, stamp_first
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -390,7 +391,11 @@ class Table:
         Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
         or update may fail its condition because an earlier attempt was applied. So if the stored item already has the
         written attributes, this method returns as if the write had succeeded.
+
+        If staff are acting (functions/dynamodb/actors.py), the first primary item that is written gets their stamp.
         """
+        if actor := acting.get():
+            writes = tuple(stamp_first(writes, actor))
         backoff = self.new_backoff()
         # A single put, update or delete is sent without a transaction, because a transaction costs twice as many write
         # units. Two kinds of writes always need a transaction. A ConditionCheck exists only in transactions. And an

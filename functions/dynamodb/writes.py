@@ -10,7 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
-from functions.dynamodb.codec import Image
+from functions.dynamodb.actors import AUDIT, Actor
+from functions.dynamodb.codec import Image, build_encoder
 from functions.dynamodb.keys import Row
 
 T = TypeVar("T")
@@ -111,6 +112,32 @@ def _set_and_remove(names: Iterable[str], removed_names: Iterable[str]) -> str:
     return f"{sets} REMOVE {removes}" if removes else sets
 
 
+def stamp_first(writes: Sequence[Write[Any]], actor: Actor) -> Sequence[Write[Any]]:
+    """Return the writes of a command, with the actor stamped on the first primary item that they put or update.
+
+    One stamp is enough for a command, because its first item is the one that it is about: the order, and not the goods
+    that go back into stock. Writes of copies, checks and deletions get no stamp.
+    """
+    for number, write in enumerate(writes):
+        if write.row.kind == "primary" and (
+            write.kind == "Put" or f"#{AUDIT}" in write.request.get("UpdateExpression", "")
+        ):
+            return [*writes[:number], _stamp(write, {"M": build_encoder(Actor)(actor)}), *writes[number + 1 :]]
+    return writes
+
+
+def _stamp(write: Write[T], stamp: dict[str, Any]) -> Write[T]:
+    request = dict(write.request)
+    if write.kind == "Put":
+        request["Item"] = {**request["Item"], AUDIT: stamp}
+    else:
+        kept = request["UpdateExpression"].removesuffix(f" REMOVE #{AUDIT}").removesuffix(f", #{AUDIT}")
+        request["UpdateExpression"] = kept.replace("SET ", f"SET #{AUDIT} = :{AUDIT}, ", 1)
+        request["ExpressionAttributeValues"] = {**request["ExpressionAttributeValues"], f":{AUDIT}": stamp}
+    written = write.resulting_attributes
+    return replace(write, request=request, resulting_attributes=None if written is None else {**written, AUDIT: stamp})
+
+
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
     """Return a write that puts an item. The write fails if an item with the same key exists."""
     image = row.encode(item)
@@ -180,6 +207,7 @@ def update(
     removed_names = [name for name in old if name not in new]
     # The stored item may still have a changed attribute under its former name.
     removed_names += [row.former_names[name] for name in (*changed_names, *removed_names) if name in row.former_names]
+    removed_names.append(AUDIT)  # the stamp of the version before; `stamp_first` expects it at the end
     changed = {name: new[name] for name in changed_names}
     return _build(
         "Update",
@@ -237,7 +265,7 @@ def add_with_minimum(
     values |= {name: {"S": text} for name, text in texts.items()}
     values |= {f"least_{name}": {"N": str(least)} for name, least in at_least.items()}
     condition = " AND ".join([EXISTS, *(f"#{name} >= :least_{name}" for name in at_least)])
-    expression = "SET " + ", ".join(sets)
+    expression = f"SET {', '.join(sets)} REMOVE #{AUDIT}"
     return _build("Update", row, key, condition, values, update_expression=expression, condition_error=condition_error)
 
 

@@ -28,10 +28,11 @@ from functions.dynamodb.writes import (
     update,
 )
 from functions.model import changes, copies, totals
+from functions.model.audit import audit_entry
 from functions.model.changes import Change
 from functions.model.copies import CopyChanges
 from functions.model.entities import Contribution
-from functions.model.table import CONTRIBUTION, ORDER, ROWS_BY_TYPE
+from functions.model.table import AUDIT_ENTRY, CONTRIBUTION, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import merge_timeline
 from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
@@ -52,7 +53,7 @@ ITEMS_AT_ONCE = 8
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: process a batch of stream records and return the failed records for retry."""
     environment = load_environment(CopiesEnvironment)
-    shop = clients.create_shop(environment.table_name)
+    shop = clients.create_shop(environment.table_name, audit_days=environment.audit_days)
     batch = StreamBatch(
         event["Records"],
         dead_letters.dead_letter_writer(environment.failures_bucket, "copies_reader"),
@@ -96,6 +97,7 @@ def apply_record(shop: ShopContext, record: Record) -> Iterator[AppliedRecord]:
     # Compute both plans before the first write, so that a malformed record fails before anything is written.
     copies_todo, totals_todo = copies.plan_copy_changes(changed), totals.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
+    write_audit_entry(shop, changed)
     # When a customer is renamed, a worker finds the customer's orders by their summaries, which are copies. The summary
     # of a new order was written only now, and the worker may have missed the order. So update the customer's name in
     # the order.
@@ -118,6 +120,12 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
     table.run_concurrently([partial(write_unless_newer, table, write) for write in writes])
     if todo.last:
         _write_last(table, changed, *todo.last)
+
+
+def write_audit_entry(shop: ShopContext, changed: Change) -> None:
+    """Write the entry of the audit trail, if staff made this change. Safe to repeat: a change has one entry."""
+    if entry := audit_entry(changed, shop.audit_days):
+        write_unless_newer(shop.table, put_if_absent(AUDIT_ENTRY, entry))
 
 
 class NotPreviousVersion(Exception):

@@ -98,6 +98,8 @@ DOCUMENTS_NEWEST_FIRST = Query[e.Document](  id="A32",  description="all invoice
 DOCUMENTS_OLDEST_FIRST = Query[e.Document](  id="A32b", description="all invoices and credit notes, oldest first",              rows=(t.INVOICE,), index="gsi2", shards=e.FEED_SHARDS.read, view=e.Document, newest_first=False)
 FEED_NEWEST_FIRST     = Query[e.FeedEntry](  id="A33",  description="all payments or all refunds, newest first",                rows=(t.FEED_ENTRY,), shards=e.FEED_SHARDS.read)
 FEED_OLDEST_FIRST     = Query[e.FeedEntry](  id="A33b", description="all payments or all refunds, oldest first",                rows=(t.FEED_ENTRY,), shards=e.FEED_SHARDS.read, newest_first=False)
+AUDIT_OF_ITEM         = Query[e.AuditEntry]( id="A34",  description="what staff and operators did to an item, newest first",    rows=(t.AUDIT_ENTRY,), consistent=True)
+AUDIT_OF_PERSON       = Query[e.AuditEntry]( id="A34b", description="what a member of staff or an operator did, newest first",  rows=(t.AUDIT_ENTRY,), index="gsi3")
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)
 CAMPAIGN_BY_PRODUCT   = Get[e.Campaign](      id="R4",   description="latest alert campaign for a product and event",               rows=(t.CAMPAIGN,))
 UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments and kept events that match no order, oldest first", rows=(t.PAYMENT, t.KEPT_EVENT), index="gsi3", newest_first=False)

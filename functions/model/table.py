@@ -391,6 +391,16 @@ ACTIVITY = Row(
     personal=(),
     purpose="to show what happened lately",
 )
+AUDIT_ENTRY = Row(
+    e.AuditEntry,
+    "AUDIT#{item} / {at}#{change_id}",
+    gsi3="AUDITED#{person} / {at}#{change_id}",
+    kind="marker",
+    unique_fields=("change_id",),
+    written_by="copies_reader, api, ops",
+    owner=NOBODY,
+    purpose="it has ids and what staff changed, without personal attributes, to account for what staff do",
+)
 RATING = Row(
     e.Rating,
     "PRODUCT#{product_id} / RATING",

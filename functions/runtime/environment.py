@@ -55,6 +55,7 @@ class ApiEnvironment(OriginEnvironment):
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
     `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
     `payment_window_minutes`: how many minutes an order waits for its payment.
+    `audit_days`: for how many days the audit trail keeps an entry.
     `public_cache_seconds`: how long a shared cache may store the answers of public routes.
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `bus_name`: the event bus on which staff publish the events of an order again.
@@ -72,6 +73,7 @@ class ApiEnvironment(OriginEnvironment):
     webhook_secret: str
     closed_order_days: int
     return_window_days: int
+    audit_days: int
     shop_name: str
     language: str
     customer_writes_per_minute: int = 0
@@ -99,7 +101,10 @@ class PaymentStarterEnvironment(ApiEnvironment):
 
 @entity
 class CopiesEnvironment:
+    """The environment of the Lambda that updates copies and totals. `audit_days`: as in ApiEnvironment."""
+
     table_name: str
+    audit_days: int
     failures_bucket: str
 
 

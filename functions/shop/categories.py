@@ -11,6 +11,7 @@ from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, a
 from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
 from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES, PRODUCTS_OF_CATEGORY
 from functions.model.table import CATEGORY
+from functions.shop.audit import deletion_entry
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
@@ -72,7 +73,7 @@ def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str =
             raise NotEmpty("subcategories")
         if shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=path, limit=1).items:
             raise NotEmpty("products")
-        shop.table.write(delete(CATEGORY, found))
+        shop.table.write(delete(CATEGORY, found), *deletion_entry(shop, CATEGORY, found))
 
     retry_on_conflict(shop, attempt)
 

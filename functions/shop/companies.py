@@ -11,6 +11,7 @@ from functions.model.entities import ArchivedOrder, Company, Customer, Order
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID, ORDERS_OF_COMPANY
 from functions.model.table import COMPANY, CUSTOMER
+from functions.shop.audit import deletion_entry
 from functions.shop.customers import get_customer
 from functions.shop.feed import read_orders
 from functions.shop.lists import ListPage, ListRequest, read_page
@@ -59,7 +60,7 @@ def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
         found = _get_company(shop, company_id)
         if found.member_count:
             raise NotEmpty("members")
-        shop.table.write(delete(COMPANY, found))
+        shop.table.write(delete(COMPANY, found), *deletion_entry(shop, COMPANY, found))
 
     retry_on_conflict(shop, attempt)
 

@@ -51,6 +51,7 @@ class ShopContext:
     ArchiveUnavailable. `closed_order_days`: for how many days a closed order stays in the table before it is archived.
     `return_window_days`: for how many days delivered goods can be returned. `unpaid_orders_per_customer`: how many
     unpaid orders a customer may have; 0 means no limit. `payment_window_minutes`: how long an order waits for payment.
+    `audit_days`: for how many days the audit trail keeps an entry.
     """
 
     table: Table
@@ -61,6 +62,7 @@ class ShopContext:
     return_window_days: int = 30
     unpaid_orders_per_customer: int = 0
     payment_window_minutes: int = 30
+    audit_days: int = 730
 
     def now(self) -> datetime:
         return self.table.clock()

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.adapters.event_bus import make_publisher
+from functions.dynamodb.actors import Actor
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
+from functions.shop.audit import record_action
 from local.laptop.aws_process import Mail
 from local.laptop.http_server import InvalidField, NoSuchResource
 from local.laptop.shop_client import RunningShop
@@ -19,6 +21,7 @@ from ops.commands.failures import parse_time
 from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
 from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
 from ops.failures.redrive import match_failures, redrive_entries
+from ops.scan.checkpoint import current_operator
 
 JsonObject = dict[str, Any]
 
@@ -54,6 +57,7 @@ class PageQueries:
         Returns {"ends_at": the time when the restored order expires, or None if the order was already in the table}.
         Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
         """
+        self._record("restore", f"ORDER:{order_id}")
         try:
             outcome = restore_order(
                 self._place.shop,
@@ -118,6 +122,7 @@ class PageQueries:
         the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
         """
         publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
+        self._record("failures redrive", "REDRIVE")
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.rejected, **found.retryable}
         if key not in {*found.done, *left}:
@@ -139,6 +144,8 @@ class PageQueries:
         except UsageError as error:
             raise InvalidField("since", str(error)) from None
         publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
+        if not dry:
+            self._record("failures redrive", "REDRIVE")
         found = redrive_entries(
             self._failures,
             self._place.shop,
@@ -148,6 +155,11 @@ class PageQueries:
             dry=dry,
         )
         return {"done": found.done, "left": {**found.rejected, **found.retryable}, "in_flight": found.in_flight}
+
+    def _record(self, command: str, item: str) -> None:
+        """Write the entry of the audit trail for an action on this page, before the action."""
+        actor = Actor(by=f"ops:{current_operator()}", command=command, reason="on the page of this laptop")
+        record_action(self._place.shop, actor, item)
 
 
 def _mail_to_json(mail: Mail) -> JsonObject:

@@ -70,6 +70,7 @@ VARIABLES = {
     "LAPSE_LANES": "1",
     "CLOSED_ORDER_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
+    "AUDIT_DAYS": "730",
     "LINES_PER_SECOND": "1000000",
 }
 

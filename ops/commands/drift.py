@@ -418,6 +418,8 @@ def run_drift(args: argparse.Namespace) -> None:
         shop.table, "drift", dry=True, sample_size=args.sample if scope == "sample" else None
     )
     task = "repair" if args.repair else "look"
+    if args.repair:
+        targets.record_run(args, shop, f"drift --repair of {scope}", "DRIFT")
     with limit_capacity(shop.table, targets.units_per_second(args)):
         if scope == "all":
             with targets.open_checkpoint(args, shop.table, "drift", "all", task) as drift.checkpoint:

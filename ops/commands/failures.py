@@ -77,6 +77,7 @@ def command(commands: targets.Subparsers) -> None:
     )
     redrive_parser.add_argument("--reader", metavar="NAME", help="only those of this reader, reaction or queue")
     redrive_parser.add_argument("--reason", metavar="TEXT", help="only those whose reason contains this text")
+    redrive_parser.add_argument("--because", metavar="TEXT", help="why, for the audit trail (required)")
     redrive_parser.add_argument("--dry-run", action="store_true", help="print what would be redriven, change nothing")
     redrive_parser.add_argument(
         "--per-second",
@@ -121,9 +122,12 @@ def redrive_failures(args: argparse.Namespace) -> None:
 
     Exits with 1 if a failure could not be processed. Also exits with 1 if this run did not receive all dead letters.
     """
+    if not (args.because or args.dry_run):
+        raise UsageError("Say why you redrive them: --because TEXT, without personal data.")
     resolved = targets.resolve_target(args)
     shop, failures = resolved.shop, _open_failures(args, resolved)
     chosen = build_selector(args, shop.now())
+    targets.record_run(args, shop, "failures redrive", "REDRIVE", reason=args.because)
     publish = make_publisher(shop.table.new_backoff, resolved.client("events"), resolved.bus_name)
     bar = ProgressBar("redrive")
 

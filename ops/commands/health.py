@@ -224,7 +224,7 @@ def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult
 
 
 def _failures_commands(target: ShopTarget) -> list[str]:
-    return [target.ops_command("failures list"), target.ops_command("failures redrive --all")]
+    return [target.ops_command("failures list"), target.ops_command("failures redrive --all --because repaired")]
 
 
 def _aws_command(target: ShopTarget, command: str, *arguments: str) -> str:

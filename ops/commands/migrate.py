@@ -332,6 +332,7 @@ def run_migrations(args: argparse.Namespace) -> None:
     if args.task == "down" and not (args.dry_run or args.yes):
         confirm_undo([one for one in todo if not one.migration.has_nothing_to_do("down")])
     for one in todo:
+        targets.record_run(args, shop, f"migrate {args.task} {one.title}", "MIGRATE")
         done = run_migration(
             shop,
             one,

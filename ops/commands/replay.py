@@ -247,6 +247,7 @@ def _replay_from_event_archive(args: argparse.Namespace, target: ShopTarget) -> 
     if args.dry_run:
         print(f"Would replay: {summary} (the archive has {archive.events:,} events in total).")
         return
+    targets.record_run(args, target.shop, f"replay {summary}", "REPLAY")
     name, state = archive.start_replay(time_range, rule)
     if state == "COMPLETED":
         print(f"Already replayed: {summary} ({name}). Nothing is replayed again.")
@@ -289,6 +290,7 @@ def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:
     if dry:
         found = play()
     else:
+        targets.record_run(args, shop, f"replay {name} from the table", "REPLAY")
         with targets.open_checkpoint(args, shop.table, "replay", name, "from the table") as checkpoint:
             found = play(checkpoint=checkpoint)
     _print_result(what, found, dry=dry)

@@ -404,6 +404,9 @@ def run_restore(args: argparse.Namespace) -> None:
     _check_usage(args)
     where = targets.resolve_target(args)
     fetch = make_archive_fetcher(where.client("s3"), where.outputs["ArchiveBucket"])
+    orders = [f"ORDER:{id}" for id in dict.fromkeys(args.orders)]
+    selected = "restore" if orders else f"restore {args.since} to {args.until}"
+    targets.record_run(args, where.shop, selected, *orders or ["RESTORE"])
     with limit_capacity(where.shop.table, targets.units_per_second(args)):
         tally = _restore_all(where.shop, fetch, args)
     print(

@@ -134,7 +134,9 @@ class StageTarget(ScenarioTarget):
             name = user["Username"]
             try:
                 if _is_customer(user):
-                    answer = self.api_client("staff").call("DELETE", f"/customers/{_attribute(user, 'sub')}")
+                    answer = self.api_client("staff").call(
+                        "DELETE", f"/customers/{_attribute(user, 'sub')}?reason=smoke"
+                    )
                     if answer.status not in (202, 404):
                         yield f"The customer {name} is not erased: the API answered {answer.status}."
                         continue

@@ -12,7 +12,7 @@ from functions.adapters.event_bus import PublishEvents
 from functions.dynamodb.codec import Image
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import check_unchanged
-from functions.handlers.copies_reader import total_writes
+from functions.handlers.copies_reader import total_writes, write_audit_entry
 from functions.model import changes, copies, events, totals
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_ITEM_COLLECTION
@@ -41,6 +41,7 @@ def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) ->
                 refresh_copies(shop, item)
 
         retry_on_conflict(shop, attempt)
+    write_audit_entry(shop, change)
     if detail := events.build_event_detail(change):
         publish([detail])
 

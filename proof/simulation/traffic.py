@@ -448,7 +448,7 @@ class SimulatedTraffic:
                 parts = ("", "/whole", "/invoice", "/payments", "/diagnosis")
                 requests.extend(("GET", f"/orders/{id}{part}", None) for part in parts)
                 requests.extend(("POST", f"/orders/{id}/{what}", None) for what in ("cancel", "payment-intents"))
-                requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
+                requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1, "cause": "OTHER"}))
             for method, path, body in requests:
                 key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
                 said = self.clients.call(snooper, method, path, body, key if method == "POST" else None)
@@ -633,6 +633,7 @@ class SimulatedTraffic:
                     body = {
                         "amount": self.rng.randint(1, 3000, name, "goodwill", number),
                         "to": self._to(name, number),
+                        "cause": "OTHER",
                     }
                     key = f"goodwill-{order['order_id']}-{number}"
                     said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
@@ -708,7 +709,9 @@ class SimulatedTraffic:
         sub = customer.sub
         acts: dict[str, Callable[[], None]] = {
             "receipt": lambda: self._receive_and_count(product, number, name),
-            "price": lambda: self._expect(200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number}),
+            "price": lambda: self._expect(
+                200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number, "reason": "list"}
+            ),
             "settings": lambda: self._expect(
                 200, customer, "PUT", f"/customers/{sub}/settings/notifications",
                 {"email": self.rng.happens(0.5, name, "wants")},
@@ -828,7 +831,9 @@ class SimulatedTraffic:
                     what = partial(self._receive, product, 3 * pieces + 6, f"{name}-{again}-more".replace(" ", "-"))
                     made.append(PlannedCommand(f"{name}: more {product} come in", at + 0.2, what))
             else:
-                what = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", {"price": price})
+                what = partial(
+                    self._expect, 200, STAFF, "PATCH", f"/products/{product}", {"price": price, "reason": "list"}
+                )
                 made.append(PlannedCommand(f"{name}: {product} costs {price}", at, what))
         return made
 
@@ -1066,7 +1071,7 @@ class SimulatedTraffic:
 
         def close() -> None:
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.clients.call(STAFF, "POST", path, None, f"close-{order_id}-{payment_id}")
+            said = self.clients.call(STAFF, "POST", path, {"cause": "OTHER"}, f"close-{order_id}-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "closing a payment")
 
         self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
@@ -1087,7 +1092,7 @@ class SimulatedTraffic:
                 send_back()
 
         def send_back() -> None:
-            said = self.clients.call(STAFF, "POST", f"{path}/refund", None, f"unmatched-{payment_id}")
+            said = self.clients.call(STAFF, "POST", f"{path}/refund", {"cause": "OTHER"}, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "sending a payment back")
 
         acts: list[Callable[[], None]] = [send_back, partial(assign, other), partial(assign, order_id[::-1])]
@@ -1184,7 +1189,7 @@ class SimulatedTraffic:
         if self.rng.happens(0.7, name, "looked at"):
             self.clients.tasks.pause(10 * MINUTE)
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.clients.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
+            said = self.clients.call(STAFF, "POST", path, {"cause": "OTHER"}, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
 
     # after the last day -----------------------------------------------------------------------------------------------

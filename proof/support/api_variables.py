@@ -16,6 +16,7 @@ VARIABLES = {
     "WEBHOOK_SECRET": "webhook",
     "CLOSED_ORDER_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
+    "AUDIT_DAYS": "730",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
     "LANGUAGE": "en",

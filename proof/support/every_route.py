@@ -39,7 +39,7 @@ BODIES: dict[str, Any] = {
     "POST /companies": {"company_id": "initech", "name": "Initech"},
     "PATCH /companies/{company_id}": {"name": "Acme"},
     "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
-    "PATCH /products/{product_id}": {"price": 1, "parts": 2},
+    "PATCH /products/{product_id}": {"price": 1, "parts": 2, "reason": "new list"},
     "POST /products/{product_id}/receipts": {"quantity": 1},
     "POST /products/{product_id}/write-offs": {"quantity": 1, "reason": "LOST"},
     "POST /categories": {"path": "/mugs/large/", "name": "Large mugs"},
@@ -93,13 +93,15 @@ BODIES: dict[str, Any] = {
     "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/payments/{payment_id}/refund": {"cause": "DUPLICATE_PAYMENT"},
-    "POST /orders/{order_id}/refunds": {"amount": 100},
+    "POST /orders/{order_id}/refunds": {"amount": 100, "cause": "OTHER"},
     "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
     "POST /orders/{order_id}/refunds/{refund_id}/settle": {"reason": "paid by bank transfer"},
     "POST /orders/{order_id}/returns": {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}]},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "GET /activity": {"day": "2026-11-21"},
+    "GET /audit": {"item": "PRODUCT:mug"},
+    "DELETE /customers/{customer_id}": {"reason": "asked by letter"},
     "GET /categories": {"path_": "/mugs/"},
     "PATCH /categories": {"path_": "/mugs/"},
     "DELETE /categories": {"path_": "/mugs/"},
@@ -132,6 +134,7 @@ STAFF_ROUTES = {
     "GET /imports/{import_id}",
     "GET /imports/{import_id}/rejected",
     "GET /activity",
+    "GET /audit",
     "GET /customers",
     "GET /customers/{customer_id}/mail-suppression",
     "DELETE /customers/{customer_id}/mail-suppression",
@@ -236,7 +239,7 @@ def issue_credit_to_ann(api: ApiHarness) -> str:
 
 
 def create_failed_refund(api: ApiHarness, order_id: str) -> str:
-    given = api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100}, key="first").body
+    given = api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100, "cause": "OTHER"}, key="first").body
     process_refund(api.shop, FakeProvider(REFUSED), order_id, given["refund_ids"][0])
     return str(given["refund_ids"][0])
 

@@ -20,7 +20,7 @@ SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES
 INVOICE, ACTIVITY, EARLIER = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.EARLIER_TIMELINE]
 
 
-NUMBER, FEED_ENTRY = SAMPLES[t.ORDER_NUMBER], SAMPLES[t.FEED_ENTRY]
+NUMBER, FEED_ENTRY, AUDIT_ENTRY = SAMPLES[t.ORDER_NUMBER], SAMPLES[t.FEED_ENTRY], SAMPLES[t.AUDIT_ENTRY]
 
 
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
@@ -91,6 +91,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
             yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=10_000_000 + n)
             yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
+            yield t.AUDIT_ENTRY, replace(AUDIT_ENTRY, change_id=id, at=moment(n))
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
@@ -111,6 +112,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
+        yield t.AUDIT_ENTRY, replace(AUDIT_ENTRY, change_id=id, at=behind)
         yield t.SALE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
@@ -203,6 +205,8 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
             p.DOCUMENTS_OLDEST_FIRST,
             p.FEED_NEWEST_FIRST,
             p.FEED_OLDEST_FIRST,
+            p.AUDIT_OF_ITEM,
+            p.AUDIT_OF_PERSON,
         ),
         Call(asked={"limit": 5, **RANGE}),
     ),

@@ -317,6 +317,18 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.ACTIVITY: e.Activity(
         customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1
     ),
+    t.AUDIT_ENTRY: e.AuditEntry(
+        item="PRODUCT:mug",
+        sort_key="PRODUCT",
+        at=AT,
+        change_id="c1",
+        by="staff:sue",
+        command="PATCH /products/{product_id}",
+        reason="new list",
+        values_before={"price": "1250"},
+        values_after={"price": "1390"},
+        ttl=TTL,
+    ),
     t.RATING: e.Rating(product_id="mug", reviews=2, stars=9),
     t.BEST_SELLER: e.BestSeller(product_id="mug", season=AT[:7], pieces=3),
     t.SALES_MINUTE: e.SalesMinute(shard="0", minute=AT, currency="EUR", orders=1, pieces=3, revenue=3490, ttl=TTL),

@@ -14,7 +14,7 @@ from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
 from tests.support.served_document import served_document
 
-EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}}
+EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}, "GET /audit": {"person"}}
 """By route: parameters that cannot be combined."""
 OTHER_VALUES = {
     "status": "PAID",
@@ -28,6 +28,8 @@ OTHER_VALUES = {
     "season": "2020-01",
     "day": "2020-01-01",
     "email": "bob@example.com",
+    "item": "PRODUCT:pot",
+    "person": "staff:bob",
 }
 """For each filter of a list: another valid value."""
 

@@ -28,6 +28,7 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"order": "oldest"}),
     ("/invoices", {"order": "oldest"}),
     ("/payments", {"order": "oldest"}),
+    ("/audit", {"person": "staff:ann"}),
 )
 """Requests with query parameters, which use further access patterns."""
 

@@ -120,7 +120,7 @@ def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: ApiHar
 
 def test_a_credit_note_names_its_invoice_and_what_it_takes_off(api: ApiHarness, invoice_id: str) -> None:
     order_id = api.call("GET", f"/invoices/{invoice_id}", ANN).body["order_id"]
-    api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 360}, key="sorry")
+    api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 360, "cause": "OTHER"}, key="sorry")
     issue_credit_note(api.shop, order_id)
     invoice, note = api.call("GET", f"/orders/{order_id}/invoices", ANN).body["items"]
     assert (invoice["invoice_id"], note["kind"], note["corrects"]) == (invoice_id, "CREDIT_NOTE", invoice_id)

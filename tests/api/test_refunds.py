@@ -18,7 +18,9 @@ def failed(api: ApiHarness, paid: str) -> str:
 
 
 def give(api: ApiHarness, order_id: str, **body: Any) -> HandlerResponse:
-    return api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 500, **body}, key="sorry")
+    return api.call(
+        "POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 500, "cause": "OTHER", **body}, key="sorry"
+    )
 
 
 def test_staff_gives_some_back(api: ApiHarness, paid: str) -> None:
@@ -63,6 +65,7 @@ def test_the_customer_sees_how_far_a_refund_has_got_and_why_it_was_made(api: Api
         ({"amount": 5.0}, "malformed"),
         ({"to": "me"}, "malformed"),
         ({"cause": "GREED"}, "malformed"),
+        ({"cause": None}, "malformed"),
         ({"note": ""}, "malformed"),
         ({"note": "two\nlines"}, "malformed"),
         ({"note": "x" * 201}, "malformed"),

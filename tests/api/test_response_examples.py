@@ -92,6 +92,7 @@ NULL_ELSEWHERE = {
     "CategoryAnswer": "parent",  # the root category has no parent
     "CategoryWithAncestors": "parent",
     "CompanyPage": "company",  # only the first page has the company
+    "AuditAnswer": "sort_key reason values_before values_after",  # null for a tool; not given; new or deleted item
     "ImportAnswer": "ended_at",  # null while the import runs
     "InvoiceAnswer": "address seller",  # null if the customer is erased; if staff had stored no seller
     # null if the order is archived

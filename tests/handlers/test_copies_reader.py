@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from functions.dynamodb.actors import Actor, acting_as
 from functions.handlers import copies_reader
 from functions.model.table import REVIEW, ROWS, ROWS_BY_TYPE
 from functions.model.totals import TOTAL_FIELDS, review_contributions
 from functions.runtime import environment
-from functions.shop import cancellation, returns
+from functions.shop import cancellation, products, returns
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
@@ -29,6 +30,7 @@ DERIVED = {row.type for row in ROWS if row.kind in ("snapshot", "log", "counter"
     type(total).__name__ for total in review_contributions(SAMPLES[REVIEW])
 }
 """The types that are derived from orders."""
+SUE = Actor(by="staff:sue", command="POST /products/{product_id}/receipts")
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 
 
@@ -80,7 +82,10 @@ def live_out(harness: ShopHarness, order_id: str, payment: str) -> None:
 
 @pytest.fixture
 def told(harness: ShopHarness) -> list[Record]:
-    """The records of three orders: one delivered and archived, one cancelled and archived, one in the warehouse."""
+    """The records of three orders and of received goods.
+
+    The first order is delivered and archived, the second cancelled and archived, the third in the warehouse.
+    """
     harness.open_shop(available=20)
     first, second = harness.place_order("one", mug=2, pot=1), harness.place_order("two", mug=1)
     live_out(harness, first, "1")
@@ -90,6 +95,8 @@ def told(harness: ShopHarness) -> list[Record]:
     harness.process_all()
     third = harness.place_order("three", pot=3)
     harness.pay_order(third, "evt_3", "pi_3")
+    with acting_as(SUE):
+        products.receive_stock(harness.shop, STAFF, "goods", "mug", 5)
     harness.process_all()
     return list(harness.all_records)
 
@@ -170,6 +177,18 @@ def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Recor
         assert handle(*derived) == again()
     assert calls == [[] for _ in WRITES]
     assert harness.new_records() == []
+
+
+def test_only_the_change_of_staff_is_in_the_audit_trail_and_once_for_a_repeated_record(
+    harness: ShopHarness, told: list[Record]
+) -> None:
+    assert handle(*told) == again()
+    found = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] == "AuditEntry"]
+    assert [(image["by"]["S"], image["item"]["S"]) for image in found] == [(SUE.by, "STOCK:mug:000")]
+    assert (found[0]["values_before"]["M"]["received"], found[0]["values_after"]["M"]["received"]) == (
+        {"S": "20"},
+        {"S": "25"},
+    )
 
 
 # order of the records after a failure ---------------------------------------------------------------------------------

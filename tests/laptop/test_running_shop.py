@@ -90,7 +90,7 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
     for number in range(120):  # more than a page of followers without an e-mail address, before Alice
         follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
         shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
-    people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
+    people.staff.call("PATCH", f"/products/{product_id}", {"price": 990, "reason": "sale"})
 
     def is_mailed() -> bool:
         found = people.alice.get("/customers/me/notifications?limit=100")["items"]

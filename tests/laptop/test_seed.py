@@ -35,7 +35,7 @@ def test_a_seeded_shop_has_no_drift_and_goes_on(own_laptop: LaptopShop, capsys: 
     # The orders are up to three years old: all but the newest may be archived.
     newest = max((one for one in orders if one["status"] == "DELIVERED"), key=lambda one: one["placed_at"])
     delivered = newest["order_id"]
-    people.staff.post(f"/orders/{delivered}/refunds", {"amount": 100}, key="goodwill")
+    people.staff.post(f"/orders/{delivered}/refunds", {"amount": 100, "cause": "OTHER"}, key="goodwill")
 
     def is_refunded() -> bool:
         refunds = people.staff.get(f"/orders/{delivered}/refunds")["items"]

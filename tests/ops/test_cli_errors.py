@@ -19,7 +19,7 @@ REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you
 COMMANDS = (
     ["failures", "list"],
     ["failures", "show", "key"],
-    ["failures", "redrive", "--all"],
+    ["failures", "redrive", "--all", "--because", "fixed"],
     ["replay", "--from-table", "--copies"],
     ["drift", "--all"],
     ["restore", "o1"],
@@ -74,7 +74,8 @@ def test_every_error_is_printed_as_one_sentence(
         ("drift --local --units-per-second 0", "--units-per-second"),
         ("drift --local --units-per-second nan", "--units-per-second"),
         ("failures redrive", "is required"),
-        ("failures redrive --since soon", "soon"),
+        ("failures redrive --all", "--because"),
+        ("failures redrive --since soon --because fixed", "soon"),
         ("failures redrive --all --since 3d", "not allowed with argument --all"),
         ("failures redrive --all --per-second 0", "--per-second"),
         ("restore", "Give order ids, or a time range"),

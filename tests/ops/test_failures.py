@@ -14,6 +14,7 @@ from functions.adapters.event_bus import make_publisher
 from functions.dynamodb.errors import Permanent
 from functions.handlers import customer_erasure, event_publisher, fulfilment_worker
 from functions.model import changes
+from functions.model.patterns import AUDIT_OF_ITEM
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.runtime import clients, dead_letters
 from functions.shop import customers
@@ -414,7 +415,7 @@ def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     send_dead("{}")
     with store.receive_dead_letters() as letters:
         assert len(letters) == 1
-        for command in ("list", "redrive --all"):
+        for command in ("list", "redrive --all --because fixed"):
             with pytest.raises(SystemExit) as ended:
                 main(["failures", *command.split()])
             assert ended.value.code
@@ -479,14 +480,16 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     main(["failures", "redrive", "--all", "--dry-run"])
     assert capsys.readouterr().out == "1 would be redriven.\n"
     assert (derived(here), here.take_messages("order_notification"), marks(here)) == ([], [], set())
-    main(["failures", "redrive", key, "--per-second", "1000"])
+    main(["failures", "redrive", key, "--per-second", "1000", "--because", "fixed"])
     assert capsys.readouterr().out == "1 redriven.\n"
-    main(["failures", "redrive", "--since", "3d"])
+    main(["failures", "redrive", "--since", "3d", "--because", "fixed"])
     assert capsys.readouterr().out == "0 redriven.\n"
     main(["failures", "list"])
     assert capsys.readouterr().out == "No failures.\n"
     main(["failures", "list", "--redriven"])
     assert "given up, redriven" in capsys.readouterr().out
+    runs = here.shop.table.query(AUDIT_OF_ITEM, item="REDRIVE").items
+    assert [(run.command, run.reason) for run in runs] == [("failures redrive", "fixed")] * 2
 
 
 def test_the_command_redrives_only_the_failures_of_a_reader_and_a_reason(
@@ -505,23 +508,23 @@ def test_the_command_redrives_only_the_failures_of_a_reader_and_a_reason(
     for options, count in chosen.items():
         main(["failures", "redrive", "--all", "--dry-run", *options])
         assert capsys.readouterr().out == f"{count} would be redriven.\n", options
-    main(["failures", "redrive", "--since", "1d", "--reader", "fulfilment"])
+    main(["failures", "redrive", "--since", "1d", "--reader", "fulfilment", "--because", "fixed"])
     assert capsys.readouterr().out == "1 redriven.\n"
     assert [message["body"] for message in here.take_messages("fulfilment")] == [letter["body"]]
     assert marks(here).isdisjoint(given_up)
     with pytest.raises(SystemExit) as ended:
-        main(["failures", "redrive", *given_up, "--reader", "fulfilment"])
+        main(["failures", "redrive", *given_up, "--reader", "fulfilment", "--because", "fixed"])
     assert ended.value.code == 2
 
 
 def test_the_command_exits_with_1_if_entries_are_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     clients.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
-        main(["failures", "redrive", "--all"])
+        main(["failures", "redrive", "--all", "--because", "fixed"])
     assert ended.value.code == 1
     assert capsys.readouterr().out.splitlines()[-1] == "0 redriven, 1 cannot be redriven."
     with pytest.raises(SystemExit) as ended:
-        main(["failures", "redrive", "none"])
+        main(["failures", "redrive", "none", "--because", "fixed"])
     assert ended.value.code == 1
     assert capsys.readouterr().out.splitlines()[0] == "none: no failure has this key"
     with pytest.raises(SystemExit, match="no such document"):

@@ -8,12 +8,13 @@ from typing import Any, cast
 import pytest
 
 from functions.adapters.event_bus import make_publisher
+from functions.dynamodb.actors import Actor, acting_as
 from functions.handlers import copies_reader
 from functions.model import changes, events
 from functions.model.entities import Order
-from functions.model.patterns import INVOICES_OF_ORDER, ORDER_BY_ID
+from functions.model.patterns import AUDIT_OF_ITEM, INVOICES_OF_ORDER, ORDER_BY_ID
 from functions.runtime import clients
-from functions.shop import cancellation, erasure, refunds, returns
+from functions.shop import cancellation, erasure, products, refunds, returns
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair import rebuild
@@ -209,3 +210,15 @@ def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_ol
     assert (summary["status"]["S"], int(summary["version"]["N"])) == (now.status, now.version)
     activity = [image["version"]["N"] for image in derived(harness) if image["type"]["S"] == "Activity"]
     assert activity == [str(version) for version in range(1, now.version + 1)]
+
+
+def test_a_record_of_staff_that_is_redriven_twice_brings_one_entry_of_the_audit_trail(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.new_records()
+    with acting_as(Actor(by="staff:sue", command="PATCH /products/{product_id}", reason="sale")):
+        products.update_product(harness.shop, STAFF, "mug", price=990)
+    (record,) = harness.new_records()
+    for _ in range(2):
+        redrive_record(harness.shop, lambda _: None, record)
+    (entry,) = harness.shop.table.query(AUDIT_OF_ITEM, item="PRODUCT:mug").items
+    assert (entry.by, entry.reason) == ("staff:sue", "sale")

@@ -561,6 +561,7 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
         "ApiUrl", "UserPoolId", "UserPoolClientId", "OperatorsRole", "AlarmsTopic", "TableName", "BusName", "KeyArn",
         "MailConfigurationSet", "FailuresBucket", "ArchiveBucket", "WarehouseQueueUrl", "PepperSecret", "WebhookSecret",
         "ProviderSecret", "PaymentWindowMinutes", "ClosedOrderDays", "ReturnWindowDays",
+        "AuditDays",
     }  # fmt: skip
 
 

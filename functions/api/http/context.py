@@ -55,6 +55,7 @@ def shop() -> ShopContext:
         read_archive=read_archive,
         closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
+        audit_days=settings.audit_days,
         unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
         payment_window_minutes=settings.payment_window_minutes,
     )

@@ -170,6 +170,12 @@ KeySafeText = Annotated[
         r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$", "must be one line of 1 to 64 characters without #", strip_whitespace=True
     ),
 ]
+StaffReason = Annotated[
+    str,
+    text_matching(r"^[^\x00-\x1f\x7f-\x9f]{1,200}$", "must be one line of 1 to 200 characters", strip_whitespace=True),
+    Field(description="Without personal data, such as a name or an account number."),
+]
+"""Why staff do something. The audit trail keeps it."""
 IdempotencyKey = Annotated[
     str,
     Header(

@@ -11,7 +11,17 @@ from pydantic import ConfigDict, Field, model_validator
 
 from functions.adapters import identity_provider
 from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop, to_customer_id
-from functions.api.http.fields import Email, Id, Language, Listed, Name, RequestModel, ResponseModel, check_visible
+from functions.api.http.fields import (
+    Email,
+    Id,
+    Language,
+    Listed,
+    Name,
+    RequestModel,
+    ResponseModel,
+    StaffReason,
+    check_visible,
+)
 from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
@@ -27,6 +37,7 @@ from functions.model.errors import (
 )
 from functions.runtime import environment
 from functions.shop import customers, data_export, erasure
+from functions.shop.audit import require_reason
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 
@@ -277,14 +288,21 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 
 
 @router.delete("/customers/<customer_id>", status_code=202)
-def erase_customer_data(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
+def erase_customer_data(
+    caller: SignedIn,
+    customer_id: Id,
+    reason: Annotated[StaffReason | None, Query(description="Why staff erase it. Customers need no reason.")] = None,
+) -> Response[ErasureAnswer]:
     """Erase a customer's personal data.
 
     The profile is deleted at once. A job that runs every hour removes the customer's address from archived and closed
     orders, and from an open order within the hour after it is closed. Invoices stay, because the law requires them.
     Safe to repeat. `status` shows whether the erasure is complete.
     """
-    erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
+    customer_id = resolve_customer_id(caller, customer_id)
+    if caller.is_staff and caller.id != customer_id:
+        require_reason(reason, "you erase the data of a customer")
+    erased = erasure.erase_customer(shop(), caller, customer_id)
     return Response(202, "application/json", ErasureAnswer.of(erased))
 
 

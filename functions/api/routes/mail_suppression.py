@@ -5,8 +5,9 @@ from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, ResponseModel
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
+from functions.dynamodb.actors import acting
 from functions.model.errors import NotAllowed
-from functions.shop import customers
+from functions.shop import audit, customers
 from functions.shop.shop import Caller
 
 router = Router()
@@ -32,7 +33,10 @@ def suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppressio
 @router.delete("/customers/<customer_id>/mail-suppression", openapi_extensions=problem_responses(NotAllowed))
 def remove_suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppression:
     """End the suppression of a customer's address, for example because it works again. For staff. Safe to repeat."""
-    mail_suppression.remove_suppression(_get_address(caller, customer_id))
+    address = _get_address(caller, customer_id)
+    if actor := acting.get():
+        audit.record_action(shop(), actor, f"CUSTOMER:{customer_id}")
+    mail_suppression.remove_suppression(address)
     return MailSuppression(suppressed=False, reason=None, since=None)
 
 

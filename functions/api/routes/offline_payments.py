@@ -6,12 +6,19 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Name, RequestModel, ResponseModel, command_response
+from functions.api.http.fields import (
+    Id,
+    IdempotencyKey,
+    Name,
+    RequestModel,
+    ResponseModel,
+    StaffReason,
+    command_response,
+)
 from functions.api.http.paging import check_day
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import Amount
-from functions.api.routes.refunds import StaffReason
 from functions.model.entities import OfflineMethod
 from functions.model.errors import NotAllowed, WrongCurrency, WrongState
 from functions.model.money import Currency

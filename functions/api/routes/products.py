@@ -17,6 +17,7 @@ from functions.api.http.fields import (
     Price,
     RequestModel,
     ResponseModel,
+    StaffReason,
     TaxClass,
     command_response,
 )
@@ -28,6 +29,7 @@ from functions.model.errors import AlreadyExists, NotAllowed, OutOfStock, Unknow
 from functions.model.money import Currency
 from functions.runtime.log import log
 from functions.shop import products
+from functions.shop.audit import require_reason
 from functions.shop.lists import ListRequest
 
 router = Router()
@@ -80,7 +82,8 @@ class ProductChange(RequestModel):
 
     `parts`: the number of table items that share the stock of the product. While people buy, the shop spreads the stock
     evenly over them. If the answer is 503, or if there is no answer, repeat the request. `discontinued`: true ends
-    the sale of the product. It is then in no category, and no new order may contain it.
+    the sale of the product. It is then in no category, and no new order may contain it. `reason`: why the
+    price changes; required with `price`.
     """
 
     name: Name | None = None
@@ -92,12 +95,16 @@ class ProductChange(RequestModel):
     discontinued: bool | None = None
     tax_class: TaxClass | None = None
     weight: Weight | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}, {"discontinued": True}]})
+    reason: StaffReason | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"price": 1390, "reason": "new list"}, {"parts": 20}, {"discontinued": True}]}
+    )
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
-        if all(value is None for _, value in self):
-            raise ValueError(f"set at least one of {', '.join(type(self).model_fields)}")
+        if all(value is None for name, value in self if name != "reason"):
+            names = (name for name in type(self).model_fields if name != "reason")
+            raise ValueError(f"set at least one of {', '.join(names)}")
         return self
 
 
@@ -202,7 +209,11 @@ def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> P
 
     For staff.
     """
-    changed = products.update_product(shop(), caller, product_id, **dict(change))
+    wanted = dict(change)
+    reason = wanted.pop("reason")
+    if change.price is not None:
+        require_reason(reason, "the price changes")
+    changed = products.update_product(shop(), caller, product_id, **wanted)
     return ProductAnswer.of(changed)
 
 

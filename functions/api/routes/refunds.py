@@ -17,6 +17,7 @@ from functions.api.http.fields import (
     Name,
     RequestModel,
     ResponseModel,
+    StaffReason,
     command_response,
     text_matching,
 )
@@ -38,11 +39,6 @@ RefundId = Annotated[str, text_matching(f"^{REFUND_ID}$", f"must be 1 to 255 col
 RefundDestination = Annotated[
     refunds.RefundDestination, Field(description="To the original payment method, or to the customer's store credit.")
 ]
-StaffReason = Annotated[
-    str,
-    text_matching(r"^[^\x00-\x1f\x7f-\x9f]{1,200}$", "must be one line of 1 to 200 characters", strip_whitespace=True),
-    Field(description="Without personal data, such as an account number."),
-]
 
 
 class ExplanationBody(RequestModel):
@@ -59,10 +55,13 @@ class ExplanationBody(RequestModel):
         return refunds.Explanation(self.cause, self.note)
 
 
-NO_EXPLANATION = ExplanationBody()
+class ExplainedBody(ExplanationBody):
+    """Why staff refund the money. The audit trail keeps the cause. The mail to the customer shows both fields."""
+
+    cause: RefundCause
 
 
-class Goodwill(ExplanationBody):
+class Goodwill(ExplainedBody):
     """A refund without a return. `amount`: in minor units of the order's currency. `to`: where the money goes."""
 
     amount: Amount
@@ -130,14 +129,14 @@ def refund_payment(
     order_id: Id,
     payment_id: ProviderId,
     key: IdempotencyKey,
-    why: ExplanationBody = NO_EXPLANATION,
+    why: ExplainedBody,
 ) -> Response[RefundsPlaced]:
     """Refund an unmatched payment: the whole amount that is not refunded yet. For staff.
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
     and the payment becomes FAILED. If the shop knows disputes or refunds of the payment, but not its money, these
-    events leave the list of unmatched payments. The refund happens once for each Idempotency-Key. The body is optional.
+    events leave the list of unmatched payments. The refund happens once for each Idempotency-Key.
     """
     done = refunds.refund_payment(shop(), caller, key, order_id, payment_id, why.explanation)
     return command_response(done, RefundsPlaced)

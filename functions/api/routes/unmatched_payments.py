@@ -6,12 +6,19 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
+from functions.api.http.fields import (
+    Id,
+    IdempotencyKey,
+    Listed,
+    RequestModel,
+    ResponseModel,
+    StaffReason,
+    command_response,
+)
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.payments import ProviderId
-from functions.api.routes.refunds import StaffReason
 from functions.model import entities as e
 from functions.model.errors import NotAllowed, TooManyPayments, WrongCurrency, WrongState
 from functions.shop import unmatched_payments

@@ -7,6 +7,7 @@ This package exports every public name of its modules, so a new class needs no e
 """
 
 from functions.model.entities.accounts import *
+from functions.model.entities.audit import *
 from functions.model.entities.companies import *
 from functions.model.entities.customers import *
 from functions.model.entities.discounts import *

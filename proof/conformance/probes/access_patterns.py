@@ -100,6 +100,8 @@ PROBES = (
     _query("A32b", "all invoices and credit notes, oldest first", partitions=4),
     _query("A33", "all payments or all refunds, newest first", partitions=4),
     _query("A33b", "all payments or all refunds, oldest first", partitions=4),
+    _query("A34", "what staff and operators did to an item, newest first", consistent=True),
+    _query("A34b", "what a member of staff or an operator did, newest first"),
     _query("A23", "best sellers of a month, best first", partitions=4),
     _query("A23b", "units sold of a product, by month"),
     _query("A24", "sales totals, minute by minute", partitions=8),
