@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from functions.dynamodb.actors import acting
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
@@ -21,6 +22,7 @@ from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import EARLIER_TIMELINE, EXPIRY_MARKER, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import OrderEvent, merge_timeline
+from functions.shop.audit import record_action
 from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.shop import Caller, ShopContext
 
@@ -64,6 +66,8 @@ def republish_order(
     partition = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     if not partition:
         raise NotFound("order")
+    if actor := acting.get():
+        record_action(shop, actor, f"ORDER:{order_id}")
     found: list[Change] = []
     for image in partition:
         try:
