@@ -373,28 +373,6 @@ MUTANTS = (
         "timelines_have_no_gaps",
     ),
     Mutant(
-        "activity anew",
-        "an activity entry gets another id at each delivery of its record",
-        patch_attribute(copies_reader, "put_if_absent", s.put_with_new_change_id),
-        2,
-        "activity_is_kept",
-    ),
-    Mutant(
-        "counts again",
-        "a record that is delivered twice is counted twice",
-        patch_attribute(totals, "plan_total_writes", s.count_again),
-        2,
-        "totals_add_up",
-    ),
-    Mutant(
-        "counts apart",
-        "the contribution of an item is written after its total, not in the same transaction",
-        s.write_separately(t.CONTRIBUTION),
-        1,
-        "totals_add_up",
-        first_seed=3,
-    ),
-    Mutant(
         "redrives as it was",
         "the redrive of a parked record overwrites newer copies with the record's old data",
         patch_attribute(rebuild, "redrive_record", s.redrive_old_image),
@@ -450,14 +428,6 @@ MUTANTS = (
         first_seed=11,
     ),
     # The next bugs concern mails to the followers of a product.
-    Mutant(
-        "first page only",
-        "only the first page of a product's followers gets a mail",
-        patch_attribute(product_alerts, "FollowerPage", s.first_page),
-        1,
-        "followers_told_once",
-        first_seed=4,
-    ),
     Mutant(
         "cools never",
         "followers get a mail about each event of a product, without a pause in between",

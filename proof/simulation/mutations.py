@@ -36,7 +36,6 @@ from functions.shop import (
     order_notifications,
     payment_provider,
     payments,
-    product_alerts,
     refunds,
     republishing,
     returns,
@@ -51,7 +50,6 @@ from proof.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _NUMBERS = itertools.count()
-_COUNTED_ONCE = totals.plan_total_writes
 
 
 # Patches --------------------------------------------------------------------------------------------------------------
@@ -216,11 +214,6 @@ def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Wri
 _TAKE_NUMBERS = invoices.take_numbers
 
 
-def put_with_new_change_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
-    entry = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
-    return writes.put_if_absent(row, entry, **refused)
-
-
 def put_if_absent(row: Any, copy: Any) -> Write[Any]:
     return writes.put_if_absent(row, copy)
 
@@ -283,16 +276,6 @@ def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChan
 
 
 _FOLLOWING = copies.plan_copy_changes
-
-
-def count_again(
-    todo: totals.ContributionChange, so_far: entities.Contribution | None, stored: Mapping[str, Any], now: datetime
-) -> Iterator[totals.PlannedWrite]:
-    """Plan to add an item's amounts to the totals at each delivery of the item's stream record.
-
-    This is a planted bug. The correct code adds the amounts only at the first delivery.
-    """
-    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
 
 
 def count_restored_order(change: Change) -> totals.ContributionChange | None:
@@ -361,13 +344,6 @@ _LETTER, _FIRST = order_notifications.get_mail_context, dict[tuple[str, str], st
 
 def compare_stock_now(event: ReceivedEvent, parts: Sequence[entities.Stock]) -> bool:
     return any(one.available > event.data.available + 1 for one in parts if one.part != event.data.part)
-
-
-def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> product_alerts.FollowerPage:
-    return _PAGE(campaign, product, followers, None)
-
-
-_PAGE = product_alerts.FollowerPage
 
 
 # Bugs in the items of customers ---------------------------------------------------------------------------------------
