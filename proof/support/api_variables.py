@@ -1,11 +1,6 @@
 """The environment variables of the API's function."""
 
-from typing import TYPE_CHECKING
-
 from proof.support.http_client import Token
-
-if TYPE_CHECKING:
-    pass
 
 VARIABLES = {
     "ARCHIVE_BUCKET": "archive",

@@ -13,7 +13,6 @@ import pytest
 import urllib3
 
 from functions.model.patterns import PATTERNS
-from local.chaos import UNKNOWN_SCHEMA
 from local.laptop.demo import DemoClients
 from ops.scenarios import ADDRESS
 from tests.laptop.conftest import LaptopShop
@@ -383,43 +382,6 @@ def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes
 
 
 # switches that cause failures -----------------------------------------------------------------------------------------
-
-
-def test_an_unreadable_record_is_parked_completely_by_each_reader(
-    browser: Browser, people: DemoClients, order: Any
-) -> None:
-    id = order["order_id"]
-    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="order_notification"), others_buy(people))
-    browser.throw("poison", order_id=id)
-    readers = {"copies_reader", "event_publisher"}
-    eventually(lambda: {one["reader"] for one in of_kind(browser.entries(id), "parked")} == readers, others_buy(people))
-    mine = [one for one in browser.get("/local/failures?limit=2")["items"] if one["kind"] == "parked"]
-    assert {one["reader"] for one in mine} == {"copies_reader", "event_publisher"}
-    for one in mine:
-        assert one["reason"].startswith("UnknownSchema")
-        kept = browser.get(f"/local/failures/{urllib.parse.quote(one['key'], safe='')}")
-        assert kept["record"]["dynamodb"]["NewImage"]["order_id"] == {"S": id}
-        status, said = browser.ask("POST", f"/local/failures/{urllib.parse.quote(one['key'], safe='')}/redrive", {})
-        assert (status, said["redriven"], "schema" in said["why"]) == (200, False, True)
-    status, said = browser.ask("POST", "/local/patterns/A12", {"arguments": {"order_id": id}})
-    assert (status, said["items"][0]["image"]["schema"]) == (200, {"N": str(UNKNOWN_SCHEMA)}), (
-        "the item is shown as it is stored"
-    )
-    page = browser.get("/local/failures?limit=1")
-    after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
-    assert page["items"][0]["key"] != after["items"][0]["key"]
-    stored = browser.get("/local/stream")["failures"]
-    for one in mine:
-        path = f"/local/failures/{urllib.parse.quote(one['key'], safe='')}"
-        browser.throw("mend", key=one["key"])
-        assert browser.ask("POST", f"{path}/redrive", {})[1] == {"redriven": True, "why": None}
-        status, said = browser.ask("POST", "/local/chaos", {"switch": "mend", "key": one["key"]})
-        assert (status, said["errors"][0]["field"]) == (400, "key"), "the item was repaired"
-    left = browser.get("/local/stream")["failures"]
-    assert {name: stored[name] - left.get(name, 0) for name in readers} == dict.fromkeys(readers, 1)
-    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
-    people.pay_order(order)
-    eventually(delivered(people, order), others_buy(people))
 
 
 def test_listing_dead_letters_repeatedly_shows_the_same_messages(
