@@ -1,13 +1,11 @@
-"""Prints the output of `make up`: the steps of the start with a spinner, and the entries of the journal in colour.
+"""Prints the output of `make up`: the steps of the start, and the entries of the journal in colour.
 
-Colours, the spinner and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets
-plain lines. The environment variable NO_COLOR switches colours off (https://no-color.org).
+Colours and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets plain lines.
+The environment variable NO_COLOR switches colours off (https://no-color.org).
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,8 +20,6 @@ HIDDEN_KINDS = {"record", "invocation"}
 """The terminal does not show entries of these kinds, because they are too many."""
 ADDRESS_EVERY_LINES = 20
 """A terminal shows the address of the page again after this many lines, so that it does not scroll away."""
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-SPINNER_SECONDS = 0.1
 KIND_COLORS = {
     "request": "cyan",
     "published": "blue",
@@ -40,41 +36,12 @@ KIND_COLORS = {
 
 
 def run_step(what: str, do: Callable[[], T]) -> T:
-    """Run one step of the start, print its name and its duration, and return the result of `do`.
-
-    On a terminal, a spinner with the time runs until the step is done.
-    """
+    """Run one step of the start, print its name and its duration, and return the result of `do`."""
     began = time.monotonic()
-    if not is_terminal():
-        print(f"{what} ... ", end="", flush=True)
-        result = do()
-        print(f"{time.monotonic() - began:.1f} s", flush=True)
-        return result
-    done = threading.Event()
-    spinner = threading.Thread(target=_spin, args=(what, began, done), daemon=True)
-    spinner.start()
-    try:
-        result = do()
-    except BaseException:
-        _end_spinner(spinner, done, colored("✗", "red"), what, began)
-        raise
-    _end_spinner(spinner, done, colored("✓", "green"), what, began)
+    print(f"{what} ... ", end="", flush=True)
+    result = do()
+    print(f"{time.monotonic() - began:.1f} s", flush=True)
     return result
-
-
-def _spin(what: str, began: float, done: threading.Event) -> None:
-    turn = 0
-    while not done.wait(SPINNER_SECONDS):
-        turn += 1
-        mark = colored(SPINNER[turn % len(SPINNER)], "cyan")
-        sys.stdout.write(f"\r{mark} {what} {colored(f'{time.monotonic() - began:.0f} s', 'dim')}\x1b[K")
-        sys.stdout.flush()
-
-
-def _end_spinner(spinner: threading.Thread, done: threading.Event, mark: str, what: str, began: float) -> None:
-    done.set()
-    spinner.join()
-    print(f"\r{mark} {what} {colored(f'{time.monotonic() - began:.1f} s', 'dim')}\x1b[K", flush=True)
 
 
 Failure = tuple[str, str | None]

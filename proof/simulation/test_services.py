@@ -16,7 +16,7 @@ from proof.simulation import botocore_clients, lambdas, rotations, wire
 from proof.simulation.faults import DAY, HOUR, Strike
 from proof.simulation.limits import LIMITS
 from proof.simulation.scheduler import ProcessDied, SimulatedProcess
-from proof.simulation.services import QUOTA_CODES, REFUSALS_OF_ALL_MAILS
+from proof.simulation.services import QUOTA_CODES
 from proof.simulation.world import Simulation
 
 
@@ -321,34 +321,6 @@ def test_ses_takes_its_daily_quota_in_24_hours(world: Simulation) -> None:
     assert {*refused} <= {*QUOTA_CODES}
     world.tasks.now += DAY
     assert send_mails(world, 1) == []
-
-
-@pytest.mark.parametrize("refusal", REFUSALS_OF_ALL_MAILS)
-def test_ses_takes_no_mail_while_the_account_is_paused(world: Simulation, refusal: tuple[str, str]) -> None:
-    world.ses.paused_with = refusal
-    assert send_mails(world, 1) == [refusal[0]]
-    assert not world.ses.mails
-
-
-def test_ses_refuses_an_address_for_a_time(world: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        world.faults, "draw", lambda kind, *_, **__: Strike(kind, "here", 0.5) if kind == "address refused" else None
-    )
-    (code,) = send_mails(world, 1)
-    assert code in ("MessageRejected", "BadRequestException")
-    assert world.ses.refused == {"e"}
-    world.tasks.now += DAY
-    assert send_mails(world, 1) == []
-
-
-def test_ses_accepts_a_mail_to_a_suppressed_address_and_does_not_send_it(
-    world: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        world.faults, "draw", lambda kind, *_, **__: Strike(kind, "here", 0.5) if kind == "address suppressed" else None
-    )
-    assert send_mails(world, 1) == []
-    assert [mail.suppressed for mail in world.ses.mails] == [True]
 
 
 # rules that fail ------------------------------------------------------------------------------------------------------

@@ -1,14 +1,12 @@
-"""Tests the output of `make up`: plain lines in a file or a pipe; colours, a spinner and the address on a terminal."""
+"""Tests the output of `make up`: plain lines in a file or a pipe; colours and the address on a terminal."""
 
 import io
 import re
-import time
 from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
 
-from local.laptop import terminal
 from local.laptop.journal import JournalEntry
 from local.laptop.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
 
@@ -139,29 +137,6 @@ def test_a_pipe_gets_neither_colours_nor_the_address_again(capsys: pytest.Captur
     assert "4568" not in out
 
 
-def test_a_step_of_the_start_is_one_plain_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_of_the_start_is_one_line_with_its_duration(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_step("deploying", lambda: 7) == 7
     assert re.fullmatch(r"deploying \.\.\. \d+\.\d s\n", capsys.readouterr().out)
-
-
-def test_a_spinner_names_the_step_until_it_is_done(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "SPINNER_SECONDS", 0.001)
-
-    def wait_for_spinner() -> None:
-        while "deploying" not in screen.getvalue():
-            time.sleep(0.001)
-
-    with redirect_stdout(screen):
-        run_step("deploying", wait_for_spinner)
-    first, *_, last = screen.getvalue().split("\r")[1:]
-    assert first[5] in terminal.SPINNER
-    assert re.search(r"✓.* deploying .*\d\.\d s", last)
-
-
-def test_a_failed_step_is_marked(screen: FakeTerminal) -> None:
-    def fail() -> None:
-        raise OSError("no space")
-
-    with redirect_stdout(screen), pytest.raises(OSError, match="no space"):
-        run_step("deploying", fail)
-    assert "✗" in screen.getvalue().split("\r")[-1]
