@@ -50,18 +50,6 @@ def test_an_event_that_was_ignored_while_its_order_was_archived_is_ignored_after
     assert [text(payment, "payment_id") for payment in stored_items(harness, "Payment")] == ["pi_1"]
 
 
-def test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took(harness: ShopHarness) -> None:
-    order_id = pay_and_fail_a_refund(harness)
-    requests = [*harness.provider.requests]
-    for dispute in ("dp_1", "dp_2"):
-        report_dispute(harness.shop, "pi_1", "opened", dispute_id=dispute)
-    report_dispute(harness.shop, "pi_1", "lost", dispute_id="dp_1")
-    report_dispute(harness.shop, "pi_1", "won", dispute_id="dp_2")
-    harness.process_all()
-    assert harness.provider.requests == requests
-    assert number(stored_order(harness, order_id), "refunded") == 2500, "500 that are owed, and 2000 that the bank took"
-
-
 def test_a_refund_is_not_retried_if_its_payment_is_disputed_at_the_same_time(harness: ShopHarness) -> None:
     order_id = pay_and_fail_a_refund(harness)
     with (

@@ -13,20 +13,16 @@ from unittest import mock
 import pytest
 
 from functions.dynamodb.errors import TableBusy, WriteImpossible
-from functions.handlers import copies_reader, event_publisher, order_notification_worker
+from functions.handlers import copies_reader
 from functions.model import entities
 from functions.model.entities import Shards
-from functions.model.errors import OutOfStock
 from functions.runtime import clients
-from functions.shop import cancellation, payments, placing, products, refunds, shipments
+from functions.shop import cancellation, payments, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
-from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, WAREHOUSE, ShopHarness
 from proof.mutants.items import number, stored_items, stored_order, text
 from proof.support.archiving import create_delivered_order
-from proof.support.client_faults import record_calls
 from proof.support.late_replica import late_replica
-
-JUG = {"jug": placing.RequestedLine(2)}
 
 
 def outdated_reads(harness: ShopHarness) -> AbstractContextManager[None]:
@@ -158,56 +154,6 @@ def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this
     with outdated_payment([]):
         result = report_payment(harness, order_id, "failed")
     assert result["status"] == "UNMATCHED"
-
-
-# placing orders -------------------------------------------------------------------------------------------------------
-def test_a_repeated_order_is_answered_with_its_current_state(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    with outdated_reads(harness):
-        harness.pay_order(order_id)
-        wanted = {"mug": placing.RequestedLine(2)}
-        placed = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2}})
-    assert (placed.replayed, placed.order.status) == (True, "PAID")
-
-
-def test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago(harness: ShopHarness) -> None:
-    harness.open_shop()
-    products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1, backorder=True)
-    products.receive_stock(harness.shop, STAFF, "first jug", "jug", 1)
-    with outdated_reads(harness):
-        products.update_product(harness.shop, STAFF, "jug", backorder=False)
-        with pytest.raises(OutOfStock):
-            placing.place_order(harness.shop, ANN, "key-1", JUG, HOME_ADDRESS, {})
-    assert stored_items(harness, "Order") == []
-
-
-# mails ----------------------------------------------------------------------------------------------------------------
-def send_mails(harness: ShopHarness) -> int:
-    """Send the mails about the latest changes. Return how many were sent."""
-    before = len(harness.sent_mails())
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = harness.take_messages("order_notification")
-    assert order_notification_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
-    return len(harness.sent_mails()) - before
-
-
-def test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order(harness: ShopHarness) -> None:
-    with outdated_reads(harness):
-        harness.open_shop()
-        harness.place_order(mug=2)
-        assert send_mails(harness) == 1
-
-
-def test_a_mail_shows_its_order_as_it_was_after_the_event(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-    send_mails(harness)
-    with outdated_reads(harness):
-        harness.pay_order(order_id)
-        with record_calls("dynamodb", "GetItem") as reads:
-            assert send_mails(harness) == 1
-    assert [read["ConsistentRead"] for read in reads] == [True]
 
 
 # totals ---------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from functions.shop import customers, follows, products
 from functions.shop.shop import Caller
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from proof.mutants.items import before_put_of, number, stored_items, stored_order, text
-from proof.support.archiving import order_messages, run_archive
-from proof.support.client_faults import crash_at
 
 
 # idempotency keys -----------------------------------------------------------------------------------------------------
@@ -75,32 +73,3 @@ def test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new
     assert len(harness.sent_mails()) == 6
     assert WORKERS["product_alert"].handler({"Records": late}, None)["batchItemFailures"] == []
     assert len(harness.sent_mails()) == 6
-
-
-# the archive ----------------------------------------------------------------------------------------------------------
-def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopHarness) -> None:
-    """The copies Lambda never gets the record of the payment, and dies while it copies the next record."""
-    harness.open_shop()
-    order_id = harness.place_order(mug=2, pot=1)
-    harness.pay_order(order_id)
-    harness.process_all(("event_publisher",))
-    records = [record for record in harness.all_records if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
-    placed, paid, fulfilling = records
-    READERS["copies_reader"].handler({"Records": [placed]}, None)
-    with crash_at("dynamodb", "PutItem", "before", 4):  # the function dies before it writes the second sale
-        READERS["copies_reader"].handler({"Records": [fulfilling]}, None)
-    assert len(stored_items(harness, "Sale")) == 1
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    harness.process_all(("event_publisher",))
-    harness.advance_days(396)  # the totals are final, so the archive waits for the copies alone
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    messages = order_messages(harness.take_messages("archive"))
-    assert len(run_archive(*messages)) == 1
-    assert text(stored_order(harness, order_id), "type") == "Order"
-    later = [record for record in harness.all_records if record not in (placed, paid, fulfilling)]
-    READERS["copies_reader"].handler({"Records": later}, None)
-    assert run_archive(*messages) == []
-    assert {text(sale, "product_id"): number(sale, "quantity") for sale in stored_items(harness, "Sale")} == {
-        "mug": 2, "pot": 1,
-    }  # fmt: skip

@@ -1,35 +1,21 @@
 """Timelines: an order contains an entry for each of its changes."""
 
-import json
 from typing import Any
 
 import pytest
 
 from functions.adapters import mail_suppression
-from functions.handlers import copies_reader
 from functions.runtime import clients
 from functions.shop import discounts, placing
 from local.laptop import shop_client
-from local.world.harness import ANN, HOME_ADDRESS, READERS, STAFF, ShopHarness
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from ops.__main__ import main
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
-from proof.mutants.items import stored_items, stored_order, text
-from proof.support.archiving import archived_objects, create_delivered_order, order_messages, run_archive
-from proof.support.client_faults import crash_at
+from proof.mutants.items import stored_items, text
+from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
 
-LIFE = [
-    ("1", "OrderPlaced", "PENDING"),
-    ("2", "OrderPaid", "PAID"),
-    ("3", "OrderFulfilling", "FULFILLING"),
-    ("4", "OrderShipped", "SHIPPED"),
-    ("5", "OrderDelivered", "DELIVERED"),
-]
-"""The version, the event and the status of each entry in the timeline of a delivered order.
-
-The first entry is not stored: the order says when it was placed.
-"""
 Image = dict[str, Any]
 
 
@@ -38,14 +24,6 @@ def entries(image: Image) -> list[tuple[str, str, str]]:
     timeline = sorted(image["timeline"]["M"].items(), key=lambda entry: int(entry[0]))
     parts = [(version, entry["S"].split(" ")) for version, entry in timeline]
     return [(version, one[2] if one[2:] else f"Order{one[1].title()}", one[1]) for version, one in parts]
-
-
-def archived_order(harness: ShopHarness) -> Image:
-    """Return the order in the latest archive object."""
-    objects = archived_objects(harness, "orders/")
-    latest = max(objects, key=lambda key: int(key.rpartition("/")[2].removesuffix(".json")))
-    (image,) = [image for image in json.loads(objects[latest])["items"] if image["type"]["S"] == "Order"]
-    return dict(image)
 
 
 def archive(harness: ShopHarness) -> None:
@@ -68,17 +46,6 @@ def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarne
     assert shown_timeline(harness, free) == ["OrderPaid, PAID, version 1"]
 
 
-# the archive ----------------------------------------------------------------------------------------------------------
-def test_the_archive_shows_an_order_and_its_timeline_as_they_were_before_the_lock(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    before = stored_order(harness, order_id)
-    archive(harness)
-    archived = archived_order(harness)
-    assert entries(archived) == LIFE[1:]
-    names = ("status", "updated_at", "version", "timeline", "lines")
-    assert [archived[name] for name in names] == [before[name] for name in names]
-
-
 # the timeline of a restored order -------------------------------------------------------------------------------------
 def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
     """Return the changes of an order that `ops order` shows, the oldest first."""
@@ -94,19 +61,6 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------
-def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    (before,) = stored_items(harness, "OrderSummary")
-    harness.advance_days(396)
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    with crash_at("dynamodb", "BatchWriteItem", "before"):
-        run_archive(*order_messages(harness.take_messages("archive")))
-    assert text(stored_order(harness, order_id), "status") == "ARCHIVING"
-    assert copies_reader.handler({"Records": harness.new_records()}, None) == {"batchItemFailures": []}
-    assert stored_items(harness, "OrderSummary") == [before]
-    assert {sale["quantity"]["N"] for sale in stored_items(harness, "Sale")} == {"1", "2"}
-
-
 def test_a_restore_brings_back_only_the_index_keys_that_are_declared_now(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     table = harness.shop.table
