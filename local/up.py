@@ -128,7 +128,6 @@ def run_shop(
         (state / READY_FILE).write_text(json.dumps(ready))
         exit_stack.callback((state / READY_FILE).unlink, missing_ok=True)
         print(welcome_message(running, page.url), flush=True)
-        terminal.page_url = page.url
         terminal.is_muted = False
         stopping.wait()
         kept = "The state is kept" if state.exists() else f"The state is lost, because {state} was deleted"

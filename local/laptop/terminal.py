@@ -1,6 +1,6 @@
 """Prints the output of `make up`: the steps of the start, and the entries of the journal in colour.
 
-Colours and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets plain lines.
+Colours are only for terminals. If stdout is a file or a pipe, it gets plain lines.
 The environment variable NO_COLOR switches colours off (https://no-color.org).
 """
 
@@ -13,13 +13,11 @@ from datetime import datetime
 from typing import TypeVar
 
 from local.laptop.journal import JournalEntry
-from ops.terminal_text import colored, is_terminal
+from ops.terminal_text import colored
 
 T = TypeVar("T")
 HIDDEN_KINDS = {"record", "invocation"}
 """The terminal does not show entries of these kinds, because they are too many."""
-ADDRESS_EVERY_LINES = 20
-"""A terminal shows the address of the page again after this many lines, so that it does not scroll away."""
 KIND_COLORS = {
     "request": "cyan",
     "published": "blue",
@@ -52,15 +50,13 @@ class TerminalPrinter:
     """Prints entries of the journal. An entry with the same text as the last printed entry is skipped.
 
     After a failure, the printer also prints when the same reader or reaction has succeeded for the same order.
-    `is_muted`: prints no entries, as during the start. `page_url`: the page's address, which terminals show regularly.
+    `is_muted`: prints no entries, as during the start.
     """
 
     def __init__(self) -> None:
         self._last_printed = ""
-        self._lines = 0
         self._failed_at: dict[Failure, datetime] = {}
         self.is_muted = True
-        self.page_url = ""
 
     def print_entry(self, entry: JournalEntry) -> None:
         recovery = self._recovery_of(entry)
@@ -106,12 +102,6 @@ class TerminalPrinter:
         with suppress(OSError):  # if the terminal is closed, the caller must not fail
             shown = f"{colored(line[:10], color)}{line[10:]}" if color not in ("red", "green") else colored(line, color)
             print(f"{colored(clock, 'dim')}  {shown}", flush=True)
-            self._repeat_address()
-
-    def _repeat_address(self) -> None:
-        self._lines += 1
-        if self.page_url and is_terminal() and self._lines % ADDRESS_EVERY_LINES == 0:
-            print(colored(f"── the page: {self.page_url}   (Ctrl-C stops the shop) ──", "bold"), flush=True)
 
 
 def _color_of(entry: Mapping[str, object], kind: str) -> str:

@@ -349,13 +349,6 @@ def test_a_query_returns_its_request_its_items_and_its_cost(browser: Browser, la
     assert ask(browser, "A12", arguments={"order_id": "none"})["items"] == []
 
 
-def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
-    found = ask(
-        browser, "A16", arguments={"open_status": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"}
-    )
-    assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
-
-
 def test_a_key_is_queried_and_one_of_its_items_is_opened(browser: Browser, order: Any) -> None:
     pk = f"ORDER#{order['order_id']}"
     status, found = browser.ask("POST", "/local/keys", {"pk": pk, "how": "=", "sk": "ORDER"})

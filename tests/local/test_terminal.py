@@ -1,4 +1,4 @@
-"""Tests the output of `make up`: plain lines in a file or a pipe; colours and the address on a terminal."""
+"""Tests the output of `make up`: plain lines in a file or a pipe; colours on a terminal."""
 
 import io
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local.laptop.journal import JournalEntry
-from local.laptop.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
+from local.laptop.terminal import TerminalPrinter, run_step
 
 ORDER = "abcdefgh2345"
 
@@ -108,15 +108,10 @@ def test_a_parked_record_does_not_recover(capsys: pytest.CaptureFixture[str]) ->
     assert "recovered" not in capsys.readouterr().out
 
 
-def test_a_terminal_shows_colours_and_the_address_of_the_page_again(screen: FakeTerminal) -> None:
-    shown = printer()
-    shown.page_url = "http://127.0.0.1:4568"
+def test_a_terminal_shows_colours(screen: FakeTerminal) -> None:
     with redirect_stdout(screen):
-        shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
-        for number in range(ADDRESS_EVERY_LINES):
-            shown.print_entry(entry("published", f"OrderPaid {number}"))
+        printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
     assert "\x1b[31mfailed    fulfilment failed" in screen.getvalue()
-    assert screen.getvalue().count("the page: http://127.0.0.1:4568") == 1
 
 
 def test_a_terminal_without_colours_gets_none(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,14 +122,9 @@ def test_a_terminal_without_colours_gets_none(screen: FakeTerminal, monkeypatch:
     assert "\x1b" not in screen.getvalue()
 
 
-def test_a_pipe_gets_neither_colours_nor_the_address_again(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = printer()
-    shown.page_url = "http://127.0.0.1:4568"
-    for number in range(ADDRESS_EVERY_LINES + 1):
-        shown.print_entry(entry("failed", f"failure {number}"))
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "4568" not in out
+def test_a_pipe_gets_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    printer().print_entry(entry("failed", "failure"))
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_a_step_of_the_start_is_one_line_with_its_duration(capsys: pytest.CaptureFixture[str]) -> None:
