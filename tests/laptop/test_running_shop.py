@@ -3,12 +3,9 @@
 Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
 
-import re
 import subprocess
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -18,11 +15,8 @@ from functions.model.table import FOLLOW
 from local.laptop import demo, load_test, shop_client
 from local.laptop.demo import DemoClients
 from local.laptop.shop_client import PROJECT
-from local.laptop.shop_target import local_target
 from ops import scenarios
 from ops.__main__ import main
-from ops.commands.smoke import run_smoke
-from stacks import synth_cache
 from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -41,32 +35,6 @@ def test_the_demo_runs_in_a_shop_of_its_own_and_leaves_the_running_one_alone(lap
     assert len(DemoClients(laptop.shop()).staff.get("/products?limit=100")["items"]) == before
 
 
-def test_smoke_fails_if_the_shop_does_not_accept_a_payment(
-    laptop: LaptopShop, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shop = local_target(laptop.shop())
-    wrong = shop.client("secretsmanager").create_secret(Name="wrong", SecretString='{"current": "wrong"}')
-    target = replace(shop, outputs={**shop.outputs, "WebhookSecret": wrong["ARN"]})
-    with pytest.raises(scenarios.EffectMissing, match="Not every effect arrived:\nPOST /payments/events answered 400"):
-        run_smoke(target, laptop.shop().api_url)
-    assert "The customer is erased, and the users are deleted." in capsys.readouterr().out
-    assert DemoClients(laptop.shop()).staff.get("/products?catalog=smoke")["items"] == []
-
-
-def test_preflight_asks_the_local_aws_and_finds_only_the_example_sender(
-    laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda _: laptop.shop())
-    template = synth_cache.get_assembly({"laptop": "true"}) / "orderstream-dev.template.json"
-    with pytest.raises(SystemExit) as ended:
-        main(["preflight", "--local", "--stack", "orderstream-dev", "--template", str(template)])
-    assert ended.value.code == 1
-    said = capsys.readouterr().out
-    verdicts = [line[:9].strip() for line in said.splitlines()[2:-2] if line[:9].strip()]
-    assert [one for one in verdicts if one != "ok"] == ["verdict", "change", *["no answer"] * 5]
-    assert said.endswith("\n1 to change, 0 to ask AWS for, 5 unknown. Nothing was changed.\n")
-
-
 def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
     laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,7 +51,7 @@ def test_make_load_places_orders_and_finds_every_effect_once(laptop: LaptopShop)
     assert not load_test.run_load_test(laptop.shop(), orders=20, clients=4).failures
 
 
-def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop: LaptopShop) -> None:
+def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
@@ -98,15 +66,6 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
         return sent.count("PriceDropped") == 1  # Alice may get a mail BackInStock too, or not
 
     assert scenarios.wait_until("the mail", is_mailed)
-    mail = next(one for one in reversed(shop.aws.list_mails()) if "/unsubscribe?token=" in one["BodyText"])
-    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/unsubscribe\?token=\S+", mail["BodyText"])
-    with urlopen(link) as shown:  # noqa: S310  a link of the local shop
-        assert b"Unsubscribe</button>" in shown.read()
-    assert people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
-    with urlopen(link, data=b"List-Unsubscribe=One-Click") as answered:  # noqa: S310  as above
-        assert answered.status == 200
-    assert not people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
-    people.alice.call("PUT", "/customers/me/settings/notifications", {"product_alerts": True})
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
@@ -119,23 +78,17 @@ def test_a_second_start_does_not_take_over_a_running_shop(laptop: LaptopShop, co
     assert laptop.shop().api_client().get("/openapi.json")["openapi"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("closed_order_days=0", "closed_order_days is 0: it must be from 1 to 3650."),
-        ("closed_order_day=30", "closed_order_day is not a setting: did you mean closed_order_days?"),
-        ("stage=prod", "'stage=prod' is not a setting of the local shop"),
-    ],
-)
-def test_an_invalid_setting_is_reported_and_the_shop_does_not_start(tmp_path: Path, setting: str, said: str) -> None:
+def test_an_invalid_setting_is_reported_and_the_shop_does_not_start(tmp_path: Path) -> None:
     begun = subprocess.run(
-        [*START, "--state", str(tmp_path), "up", "-c", setting],
+        [*START, "--state", str(tmp_path), "up", "-c", "closed_order_day=30"],
         cwd=PROJECT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (begun.returncode > 0, said in begun.stderr, "Traceback" in begun.stderr) == (True, True, False)
+    assert begun.returncode > 0
+    assert "closed_order_day is not a setting: did you mean closed_order_days?" in begun.stderr
+    assert "Traceback" not in begun.stderr
 
 
 def test_state_survives_a_clean_stop_and_a_new_start(laptop: LaptopShop) -> None:
