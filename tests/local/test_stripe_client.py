@@ -118,31 +118,6 @@ def test_a_payment_is_cancelled_once(provider: CheckedProvider) -> None:
     assert [event.type for event in provider.events(1)] == ["payment_intent.canceled"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "param"),
-    [
-        ({"amount": 49}, "amount_too_small", "amount"),
-        ({"amount": ""}, "parameter_missing", "amount"),
-        ({"amount": 1.5}, "parameter_invalid_integer", "amount"),
-        ({"currency": "xxx"}, None, "currency"),
-    ],
-)
-def test_an_invalid_payment_is_an_error_of_the_client(
-    provider: CheckedProvider, changed: dict[str, Any], code: str | None, param: str
-) -> None:
-    with pytest.raises(stripe.InvalidRequestError) as refusal:
-        provider.start_payment(**changed)
-    assert (refusal.value.http_status, refusal.value.code, refusal.value.param) == (400, code, param)
-
-
-def test_a_missing_payment_and_a_wrong_key_are_errors_of_the_client(provider: CheckedProvider) -> None:
-    with pytest.raises(stripe.InvalidRequestError) as missing:
-        provider.client.v1.payment_intents.retrieve("pi_missing")
-    assert (missing.value.http_status, missing.value.code) == (404, "resource_missing")
-    with pytest.raises(stripe.AuthenticationError):
-        provider.client.v1.refunds.list({"payment_intent": "pi_1"}, {"api_key": "sk_test_guessed"})
-
-
 def test_disputes_and_dashboard_refunds_are_events_of_the_client(provider: CheckedProvider) -> None:
     payment = provider.start_payment(confirm=True).id
     provider.play(f"payments/{payment}/refunds", amount=500)
