@@ -153,7 +153,9 @@ def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
 
 
 def _send_request(method: str, url: str, options: Sequence[str]) -> None:
-    headers = dict(one.lower().split(": ", 1) for one in options[1::2])
+    pairs = [*zip(options[::2], options[1::2], strict=True)]
+    headers = dict(text.lower().split(": ", 1) for name, text in pairs if name == "-H")
+    body = next((text for name, text in pairs if name == "-d"), None)
     assert headers.pop("authorization") == f"bearer {STAFF_TOKEN}"
-    answered = invoke_api(http_event(method, url, token=Token("staff-1", ("staff",)), headers=headers))
+    answered = invoke_api(http_event(method, url, token=Token("staff-1", ("staff",)), body=body, headers=headers))
     assert answered.status < 300, answered.text

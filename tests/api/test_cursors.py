@@ -14,11 +14,12 @@ from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
 from tests.support.served_document import served_document
 
-EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}, "GET /audit": {"person"}}
+EXCLUSIVE = {"GET /orders": {"status", "number", "phone"}, "GET /customers": {"email"}, "GET /audit": {"person"}}
 """By route: parameters that cannot be combined."""
 OTHER_VALUES = {
     "status": "PAID",
     "number": "another1",
+    "phone": "+43 1 555",
     "from": "2026-01-01",
     "to": "2027-01-01",
     "order": "oldest",

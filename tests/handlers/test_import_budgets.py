@@ -41,11 +41,10 @@ MORE_HEAVY = dict.fromkeys(("api", "payment_starter"), "fractions zoneinfo")
 
 EVERYWHERE = """
     cold_start
-    dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
-    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
-    model.entities.companies
-    model.entities.accounts model.entities.customers model.entities.discounts model.entities.exports
-    model.entities.imports
+    dynamodb dynamodb.actors dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns
+    dynamodb.record_batch dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
+    model.entities.accounts model.entities.audit model.entities.companies model.entities.customers
+    model.entities.discounts model.entities.exports model.entities.imports
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sellers
     model.entities.sharding model.entities.shipments model.entities.shipping_methods model.entities.sweeps
@@ -54,14 +53,15 @@ EVERYWHERE = """
     runtime.metrics_buffer runtime.observability shop shop.shop
 """
 LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
-API = """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
-    api.http.guard api.http.problems api.http.router api.request api.route_table dynamodb.cursors dynamodb.sealed_text
+API = """adapters adapters.object_store api api.app api.http api.http.caching api.http.context
+    api.http.field_selection api.http.fields api.http.guard api.http.problems api.http.router api.request
+    api.route_table dynamodb.cursors dynamodb.sealed_text
     model.address_rules model.languages model.patterns model.public_routes
     runtime.secrets shop.customer_write_limit shop.guest_links shop.payment_provider"""
 MODULES = {
-    "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
+    "copies_reader": """dynamodb.stream_batch model.audit model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
-    "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
+    "event_publisher": "adapters adapters.event_bus dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
     "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation
         shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
@@ -84,8 +84,8 @@ MODULES = {
         model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
         model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
-        model.copies model.flat_columns model.personal_data shop.companies shop.customers shop.erasure shop.feed
-        shop.reviews
+        model.audit model.copies model.flat_columns model.personal_data shop.audit shop.companies shop.customers
+        shop.erasure shop.feed shop.reviews
         shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
         shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
@@ -98,7 +98,7 @@ MODULES = {
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
     "customer_erasure": f"""{LISTS} adapters adapters.object_store model.copies model.flat_columns model.patterns
-        model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
+        model.audit model.personal_data model.pricing model.totals runtime.scheduled_jobs shop.audit runtime.time_limit
         shop.companies shop.feed shop.customers model.mail_kinds
         shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": f"""{LISTS} adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs

@@ -72,7 +72,7 @@ def run(
     """Run the command. Return its exit code and its output."""
     code: Any = 0
     try:
-        where = ["--table", shop.table.name, "--region", REGION]
+        where = ["--table", shop.table.name, "--region", REGION, "--as", "eve"]
         main(["drift", *what, *where, "--units-per-second", "1e6", "--pause", "0.01", *options])
     except SystemExit as ended:
         code = ended.code
