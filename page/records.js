@@ -94,7 +94,7 @@ function openAudit({ card, me, query, signal }) {
 }
 
 /** Returns the attributes that a command changed, such as "price: 1250 → 1300". */
-function changesOf({ before, after }) {
+function changesOf({ values_before: before, values_after: after }) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   if (!names.length) return "–";
   return el("details", null, el("summary", null, plural(names.length, "attribute")), names.map((name) => el("p", { class: "hint" }, `${name}: ${before?.[name] ?? "–"} → ${after?.[name] ?? "–"}`)));

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
-from tests.browser.steps import paid, panel
+from tests.browser.steps import be, paid, panel, stocked
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
@@ -58,3 +58,27 @@ def test_staff_export_orders_and_open_the_file(tab: Tab, shop: LaptopShop) -> No
     expect(file).to_be_visible()
     assert list(problems_at_every_width(page)) == []
     assert order_id in page.request.get(str(file.get_attribute("href"))).text()
+
+
+def test_staff_see_who_changed_a_price_and_why(tab: Tab) -> None:
+    page = tab.page
+    stocked(tab)
+    be(page, "staff")
+    page.get_by_role("button", name="Stock and price of Linen apron").click()
+    changed = page.get_by_role("dialog", name="Linen apron")
+    changed.get_by_label("Price in minor units").fill("4300")
+    changed.get_by_label("Why the price changes").fill("linen costs more")
+    changed.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Stock and price of Linen apron").click()
+    page.get_by_role("dialog").get_by_role("link", name="Who changed it").click()
+    row = page.get_by_role("row").filter(has_text="linen costs more")
+
+    def is_listed() -> bool:  # the entry is written a moment later
+        page.reload()
+        expect(page.get_by_role("region", name="Audit trail").locator(".loading")).to_have_count(0)
+        return row.count() == 1
+
+    assert wait_until("the entry", is_listed)
+    row.get_by_text("attribute").first.click()
+    expect(row).to_contain_text("price: 4200 → 4300")
+    assert list(problems_at_every_width(page)) == []
