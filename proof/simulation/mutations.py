@@ -457,8 +457,8 @@ def count_as_delivered(item: Any, **new: Any) -> Any:
     return replace(item, **(new | ({"delivered": new["shipped"]} if "shipped" in new else {})))
 
 
-def cancel_without_asking(shop: Any, caller: Any, order_id: str) -> entities.Order:
-    order = _CANCEL(shop, caller, order_id)
+def cancel_without_asking(shop: Any, caller: Any, order_id: str, *reason: str | None) -> entities.Order:
+    order = _CANCEL(shop, caller, order_id, *reason)
     if order.status == "CANCEL_REQUESTED":
         return cancellation.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)
     return order
