@@ -504,9 +504,9 @@ def block_second_refund(payment: entities.Payment, _amount: int) -> str:
     return "the payment has a refund" if payment.refunded else ""
 
 
-def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder) -> OrderAnswer:
+def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder, *stub: Any) -> OrderAnswer:
     """Show each order with the customer's name of the previous answer, as a forgotten global variable would."""
-    answer = _ORDER_ANSWER(item)
+    answer = _ORDER_ANSWER(item, *stub)
     _NAMES.append(answer.customer_name)
     return answer.model_copy(update={"customer_name": _NAMES[-2]})
 
