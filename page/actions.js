@@ -103,10 +103,14 @@ async function restore({ order, done }) {
   await done();
 }
 
-async function answerCancel({ order, me, path, done }, answer) {
-  await post(`${path}/cancel/${answer}`, null, { as: me });
-  toast(answer === "agreed" ? "The cancellation is accepted." : "The cancellation is refused.");
-  await done();
+function answerCancel({ order, me, path, done }, answer) {
+  const [title, text, said] = answer === "agreed"
+    ? ["Agree to cancel", "The goods are stopped, and what was paid for them is refunded.", "The cancellation is accepted."]
+    : ["Refuse to cancel", "The goods are sent. The customer gets a mail.", "The cancellation is refused."];
+  dialog(`${title}: order ${shortId(order.order_id)}`, (box) => [el("p", null, text), form({ class: "stack" }, [], title, async () => {
+    await post(`${path}/cancel/${answer}`, null, { as: me });
+    await finish(box, said, done);
+  })]);
 }
 
 /** Opens a dialog about the parcels of an order that are in this state. */

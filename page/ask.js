@@ -1,7 +1,7 @@
 // A dialog that asks for the fields of a command and sends it.
 
 import { call, once } from "./api.js";
-import { form } from "./forms.js";
+import { form, wholeOf } from "./forms.js";
 import { dialog, finish } from "./ui.js";
 
 /**
@@ -10,7 +10,7 @@ import { dialog, finish } from "./ui.js";
  */
 export function ask(title, fields, submit, path, { me, done, body = {}, said, method = "POST" }) {
   dialog(title, (box) => form({ class: "stack" }, fields, submit, async (made) => {
-    const given = [...made.elements].filter(({ name, value }) => name && value).map(({ name, value, type }) => [name, type === "number" ? Number(value) : value]);
+    const given = [...made.elements].filter(({ name, value }) => name && value).map((control) => [control.name, control.type === "number" ? wholeOf(control) : control.value]);
     const wanted = { ...body, ...Object.fromEntries(given) };
     const answer = await once(path, wanted, (key) => call(method, path, { body: wanted, as: me, key }));
     await finish(box, said(answer), () => done(answer));

@@ -127,7 +127,7 @@ export function basketPanel({ basket, me, signal, placed, reload, former }) {
 
   async function placeForCustomer(body, email) {
     const [customer] = (await get(`/api/customers?${new URLSearchParams({ email })}`, { as: me, signal })).items;
-    if (!customer) throw new Rejection("No customer has this e-mail address.");
+    if (!customer) throw new Rejection("No customer has this e-mail address. The customer first signs in to the shop, or orders as a guest.");
     const sent = { ...body, customer_id: customer.customer_id };
     return { order: await once(`order for ${customer.customer_id}`, sent, (key) => post("/api/orders", sent, { as: me, key, signal })) };
   }

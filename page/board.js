@@ -128,9 +128,10 @@ function finder(list, me, signal, stopPages) {
   const read = (path, query = {}) => get(`/api/${path}?${new URLSearchParams(query)}`, { as: me, signal });
   return form({ class: "inline", "aria-label": "Find an order" }, [way, carrier, text], "Find", async () => {
     const [, none, find] = WAYS[way.control.value];
+    stopPages();
+    list.replaceChildren();
     const items = await find(text.control.value.trim(), carrier.control.value.trim(), read);
     if (!items.length) throw new Rejection(none);
-    stopPages();
     const rows = items.map((order) => orderRow(order, me, signal).shown);
     list.replaceChildren(el("h2", null, "Found"), table("Found orders", HEADS, rows, { hideCaption: true }));
     announce(`Found: ${items.map((order) => stateName(order.status)).join(", ")}`);

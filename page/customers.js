@@ -2,7 +2,7 @@
 
 import { call, get, once, post } from "./api.js";
 import { ask } from "./ask.js";
-import { amountField, asUtc, checkbox, field, form, rangeFields } from "./forms.js";
+import { asUtc, checkbox, decimalField, field, form, moneyFields, rangeFields, wholeOf } from "./forms.js";
 import { addressText, capital, money, number, plural, shortId } from "./format.js";
 import { addressOf, customerLink, paged } from "./lists.js";
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
@@ -69,7 +69,7 @@ function openDiscounts({ place, card, me, signal }) {
 function newDiscount(me, done) {
   const fields = [
     field("Code", "code", { required: true, autocomplete: "off", spellcheck: "false" }),
-    field("Discount in hundredths of a percent", "rate", { type: "number", min: "1", max: "10000", required: true }, { hint: "1500 is 15 %." }),
+    decimalField("Discount in percent", "rate", null, 100, { max: "100" }),
     field("Valid until (optional)", "valid_until", { type: "date" }),
     field("Maximum number of orders (optional)", "limit", { type: "number", min: "1" })];
   ask("New discount code", fields, "Create the code", "/api/discounts", { me, done, said: ({ code }) => `The code ${code} is created. The list shows it after a moment.` });
@@ -77,8 +77,7 @@ function newDiscount(me, done) {
 
 function newGiftCard(me) {
   const done = ({ code, balance, currency }) => dialog("Gift card", () => [el("p", null, `Pass on this code of ${money(balance, currency)} now. The shop does not store it.`), copyable(code, "the code")]);
-  const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3" });
-  ask("Issue a gift card", [amountField(1000, "EUR"), currency], "Issue the card", "/api/gift-cards", { me, done, said: () => "The gift card is issued." });
+  ask("Issue a gift card", moneyFields(1000), "Issue the card", "/api/gift-cards", { me, done, said: () => "The gift card is issued." });
 }
 
 /** Returns the row of a discount code. The number of its uses needs a request, so it loads only on a click. */
@@ -239,10 +238,9 @@ const movements = (account, me, signal) => paged({
 });
 
 function issue({ me, base }, done) {
-  const amount = amountField(1000, "EUR");
-  const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3", autocapitalize: "characters" });
+  const [amount, currency] = moneyFields(1000);
   return form({ class: "inline", "aria-label": "Issue store credit" }, [amount, currency], "Issue store credit", async () => {
-    const body = { amount: Number(amount.control.value), currency: currency.control.value };
+    const body = { amount: wholeOf(amount.control), currency: currency.control.value };
     const made = await once(`credit of ${base}`, body, (key) => post(`/api/${base}/credit`, body, { as: me, key }));
     toast(`${money(made.amount, made.currency)} is issued.`);
     await done();

@@ -21,10 +21,10 @@ const numberIn = (options) => formatter(Intl.NumberFormat, options);
 const timeIn = (options) => formatter(Intl.DateTimeFormat, options);
 
 /** Formats an amount in minor units: 1250 EUR is €12.50. */
-export function money(minor, currency) {
-  const format = numberIn({ style: "currency", currency });
-  return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
-}
+export const money = (minor, currency) => numberIn({ style: "currency", currency }).format(minor / scaleOf(currency));
+
+/** Returns how many minor units a unit of the currency has: 100 for EUR, 1 for JPY. */
+export const scaleOf = (currency) => 10 ** numberIn({ style: "currency", currency }).resolvedOptions().maximumFractionDigits;
 
 /** Returns an address in one line, without the parts that it lacks. */
 export function addressText({ name, company, street, street2, postcode, city, region, country }) {
@@ -36,8 +36,7 @@ const COMPACT = { notation: "compact", maximumSignificantDigits: 3 };
 export const compactNumber = (value) => compact(numberIn(COMPACT), value);
 
 export function compactMoney(minor, currency) {
-  const digits = numberIn({ style: "currency", currency }).resolvedOptions().maximumFractionDigits;
-  return compact(numberIn({ ...COMPACT, style: "currency", currency }), minor / 10 ** digits);
+  return compact(numberIn({ ...COMPACT, style: "currency", currency }), minor / scaleOf(currency));
 }
 
 /** Writes thousands as k. The locale would write K, the sign of the kelvin. */

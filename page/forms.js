@@ -1,6 +1,6 @@
 // Forms: fields with labels, protection against a second click, and errors beside the fields.
 
-import { money } from "./format.js";
+import { scaleOf } from "./format.js";
 import { explain, fieldErrors } from "./problems.js";
 import { el } from "./ui.js";
 
@@ -17,9 +17,23 @@ export function field(label, name, attributes = {}, { hint, options } = {}) {
   return Object.assign(el("div", { class: "field" }, el("label", { for: id }, label), control, help), { control });
 }
 
-/** Returns a field for an amount in minor units, such as cents. `value`: the amount at first. */
-export const amountField = (value, currency, label = "Amount in minor units") =>
-  field(label, "amount", { type: "number", min: "1", step: "1", value, required: true }, { hint: `${value} ${currency} is ${money(value, currency)}.` });
+/** Returns a field in which a person writes 12.50 for the whole number 1250. `scale`: 100 for two decimals. */
+export const decimalField = (label, name, value, scale, attributes = {}) =>
+  field(label, name, { type: "number", min: 1 / scale, step: 1 / scale, value: value === null ? null : value / scale, required: true, "data-scale": scale, ...attributes });
+
+/** Returns a field for an amount. `value`: the amount at first, in minor units, such as cents. */
+export const amountField = (value, currency, label = `Amount in ${currency}`) => decimalField(label, "amount", value, scaleOf(currency));
+
+/** Returns the number in a field as the API takes it: 1250 for 12.50 in a field with two decimals. */
+export const wholeOf = ({ value, dataset }) => Math.round(Number(value) * Number(dataset.scale ?? 1));
+
+/** Returns fields for an amount and its currency. */
+export function moneyFields(value) {
+  const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3", pattern: "[A-Z]{3}", autocapitalize: "characters" });
+  const amount = amountField(value, "EUR", "Amount");
+  currency.control.addEventListener("change", () => currency.control.validity.valid && (amount.control.dataset.scale = scaleOf(currency.control.value)));
+  return [amount, currency];
+}
 
 export const refundToField = () =>
   field("Refund to", "to", {}, { options: [["original", "the original payment method"], ["credit", "the customer's store credit"]] });

@@ -34,7 +34,7 @@ const ON_A_LAPTOP = {
   lead: (name) => `What a customer sees: put products into the basket, place an order and pay for it. You shop as ${name}. Nothing here is charged.`,
   strangers: "Put products into the basket, and order as a guest. Nothing here is charged.",
   shelves: "Add six sample products.",
-  board: "All orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
+  board: "All orders, by state. The local warehouse ships automatically, unless it is switched off.",
   noParcel: "There is no parcel to ship. The local warehouse shipped it already, or it is not requested yet.",
   unanswered: "The shop does not answer. Is `make up` still running?",
   unknown: "The shop does not know this user any more. Choose the user again.",

@@ -57,6 +57,7 @@ const mayBeSeen = ({ who = () => true }, id = "") => Boolean(who(id));
 async function show({ keepFocus = false } = {}) {
   open.abort(new DOMException("another view was opened", "AbortError"));
   open = new AbortController();
+  for (const box of document.querySelectorAll("dialog[open]")) box.close(); // it belongs to the former view
   const { signal } = open;
   const { view, id, query } = address();
   offerViews(view);

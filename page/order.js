@@ -6,6 +6,7 @@ import { diagnosisPanel } from "./diagnosis.js";
 import { addressText, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
 import { textOf } from "./labels.js";
+import { customerLink } from "./lists.js";
 import { sidePanels } from "./panels.js";
 import { choose, groupOf, isStaff, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
@@ -112,7 +113,7 @@ function standing(order, { me, look }) {
       [textOf("order.address"), address && addressText(address)],
       [textOf("order.reference"), order.reference], [textOf("order.note"), order.note], [textOf("order.cancel_reason"), order.cancel_reason],
       ...Object.entries(order.metadata ?? {}), [textOf("order.placed_by"), order.placed_by],
-      [textOf("order.customer"), el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
+      [textOf("order.customer"), trail ? customerLink(order.customer_id, order.customer_name || undefined) : el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
     archived && el("p", { class: "notice" }, textOf("order.archive", { state: stateName(status).toLowerCase() })),
     lines && linesTable(lines, currency),
   ];

@@ -85,7 +85,7 @@ function invoice({ invoice_id: id, corrects, issued_at: at, currency, lines, shi
       [corrects ? textOf("invoice.credit_note") : textOf("invoice.number"), id],
       [textOf("invoice.corrects"), corrects],
       [textOf("invoice.issued"), timeOf(at)],
-      ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(corrects ? line.credited : line.price * line.quantity)]),
+      ...lines.map((line) => [line.quantity ? `${number(line.quantity)} × ${line.name}` : line.name, shown(corrects ? line.credited : line.price * line.quantity)]),
       [textOf("shipping"), shown(shipping)],
       [textOf("discount"), discount && `− ${shown(discount.amount)}`],
       ...taxes.filter((tax) => tax.rate).map((tax) => [textOf("included_tax", { percent: percent(tax.rate) }), shown(tax.tax)]),

@@ -1,7 +1,7 @@
 // The switches of the local payment provider for one payment: what a bank or a person in the provider's dashboard does.
 
 import { get, post } from "./api.js";
-import { amountField, checkbox, field, form } from "./forms.js";
+import { amountField, checkbox, field, form, wholeOf } from "./forms.js";
 import { money, stateName } from "./format.js";
 import { button, chip, dialog, el, fill, part, renew, toast } from "./ui.js";
 
@@ -28,8 +28,8 @@ export function openAtProvider({ payment_id: id, amount, refunded, currency }) {
       el("p", { class: "hint" }, "Here you act as the customer's bank, and as a person in the provider's dashboard."),
       part("Disputes", list),
       part("Open a dispute", form({ class: "stack" }, [disputed, why, inquiry], "Open the dispute", () =>
-        play(`payments/${id}/disputes`, { amount: disputed.control.value, reason: why.control.value, inquiry: String(inquiry.querySelector("input").checked) }, "The dispute is open."), { kind: "" })),
-      part("Refund in the dashboard", form({ class: "stack" }, refund, "Refund", () => play(`payments/${id}/refunds`, { amount: refund.control.value }, "The provider refunds the amount."), { kind: "" })));
+        play(`payments/${id}/disputes`, { amount: String(wholeOf(disputed.control)), reason: why.control.value, inquiry: String(inquiry.querySelector("input").checked) }, "The dispute is open."), { kind: "" })),
+      part("Refund in the dashboard", form({ class: "stack" }, refund, "Refund", () => play(`payments/${id}/refunds`, { amount: String(wholeOf(refund.control)) }, "The provider refunds the amount."), { kind: "" })));
   });
 }
 

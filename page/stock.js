@@ -1,8 +1,8 @@
 // The dialog in which staff change a product: its stock, its price, and how many items share its stock.
 
 import { call, get, once, post } from "./api.js";
-import { checkbox, field, form } from "./forms.js";
-import { capital, money, number } from "./format.js";
+import { checkbox, decimalField, field, form, wholeOf } from "./forms.js";
+import { capital, money, number, scaleOf } from "./format.js";
 import { staffNote } from "./people.js";
 import { dialog, el, facts, fill, finish as finishDialog, part } from "./ui.js";
 
@@ -47,12 +47,12 @@ function writeOff({ path, me, finish }) {
 }
 
 function change({ path, me, now, finish }) {
-  const price = field(`Price in minor units, now ${money(now.price, now.currency)}`, "price", { type: "number", value: now.price, min: "0", step: "1", required: true });
+  const price = decimalField(`Price in ${now.currency}, now ${money(now.price, now.currency)}`, "price", now.price, scaleOf(now.currency), { min: "0" });
   const reason = field("Why the price changes", "reason", { maxlength: "200" }, { hint: "Needed for another price. Write no personal data." });
   const parts = field("Stock parts", "parts", { type: "number", value: now.parts, min: "1", max: "90", step: "1", required: true }, { hint: "More items share the stock, so more customers can buy at the same time." });
   const ended = checkbox("The sale has ended: no category shows the product, and no new order may contain it", "discontinued", { checked: now.discontinued });
   return part("Change the product", form({ class: "stack" }, [price, reason, parts, ended], "Save", async (made) => {
-    const wanted = Object.entries({ price: Number(price.control.value), parts: Number(parts.control.value), discontinued: made.elements.discontinued.checked });
+    const wanted = Object.entries({ price: wholeOf(price.control), parts: Number(parts.control.value), discontinued: made.elements.discontinued.checked });
     const body = Object.fromEntries(wanted.filter(([name, value]) => value !== now[name]));
     if ("price" in body) body.reason = reason.control.value;
     if (Object.keys(body).length) await call("PATCH", path, { body, as: me });

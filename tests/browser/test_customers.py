@@ -50,7 +50,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
     opened = page.locator("details.customer-part")
     opened.filter(has_text="Credit").locator("summary").click()
     issuing = page.get_by_role("form", name="Issue store credit")
-    issuing.get_by_label("Amount").fill("1250")
+    issuing.get_by_label("Amount").fill("12.50")
     issuing.get_by_role("button").click()
     expect(page.locator(".toast")).to_contain_text("€12.50 is issued.")
     for title, shown in (
@@ -100,7 +100,7 @@ def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     page.get_by_role("button", name="New discount code").click()
     asked = page.get_by_role("dialog", name="New discount code")
     asked.get_by_label("Code").fill("TENONLY")
-    asked.get_by_label("hundredths of a percent").fill("1000")
+    asked.get_by_label("Discount in percent").fill("10")
     asked.get_by_label("Maximum number").fill("10")
     asked.get_by_role("button", name="Create the code").click()
     assert wait_until("the code", lambda: is_listed(tab, "discounts", "TENONLY"))

@@ -20,7 +20,7 @@ def test_staff_list_documents_payments_and_refunds_of_a_time_range(tab: Tab, sho
     order_id = paid(tab)
     staff, page = DemoClients(shop.shop()).staff, tab.page
     wait_until("the invoice", lambda: staff.get(f"/orders/{order_id}/invoices")["items"])
-    staff.post(f"/orders/{order_id}/refunds", {"amount": 100}, key=f"refund-{order_id}")
+    staff.post(f"/orders/{order_id}/refunds", {"amount": 100, "cause": "OTHER"}, key=f"refund-{order_id}")
     wait_until("the refund in the list", lambda: order_id in str(staff.get("/refunds")["items"]))
     for name, amount in {"Invoices": "€18.90", "Payments": "€18.90", "Refunds": "€1.00"}.items():
         tab.open("records")
@@ -66,7 +66,7 @@ def test_staff_see_who_changed_a_price_and_why(tab: Tab) -> None:
     be(page, "staff")
     page.get_by_role("button", name="Stock and price of Linen apron").click()
     changed = page.get_by_role("dialog", name="Linen apron")
-    changed.get_by_label("Price in minor units").fill("4300")
+    changed.get_by_label("Price in EUR").fill("43.00")
     changed.get_by_label("Why the price changes").fill("linen costs more")
     changed.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Stock and price of Linen apron").click()
