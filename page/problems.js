@@ -18,7 +18,7 @@ const REJECTIONS = {
   "email-taken": () => labels.taken,
   "wrong-state": ({ what, state }) => what === "order" ? textOf("problem.state", { state: stateName(state) }) : `This is not possible: the ${what} now has the status “${stateName(state)}”.`,
   "return-window-over": ({ ended_at: end }) => `The return period ended on ${moment(end)}.`,
-  "too-much": ({ field, most }, nameOf) => `Too many pieces of ${nameOf(String(field).split(".").pop())}: the maximum is ${number(most)}.`,
+  "too-much": ({ field, most }, nameOf) => field === "amount" ? "The amount is higher than what is left. Money of a disputed payment cannot be refunded." : `Too many pieces of ${nameOf(String(field).split(".").pop())}: the maximum is ${number(most)}.`,
   "not-allowed": ({ detail }) => `This user is not allowed to do that: ${detail}`.replace(/\.?$/, "."),
   "not-found": ({ what }) => what === "order" ? textOf("problem.no_order") : `This ${what ?? "item"} does not exist, or it belongs to another customer.`,
   "key-reused": () => textOf("problem.key_reused"),

@@ -80,10 +80,11 @@ function openAudit({ card, me, query, signal }) {
   const about = query.get("about") ?? "";
   const [kind, ...rest] = about.split(":");
   const what = field("Of", "kind", {}, { options: Object.entries(SUBJECTS).map(([one, text]) => [one, text, one === kind]) });
-  const id = field("Id or name", "id", { required: true, value: rest.join(":"), autocomplete: "off", spellcheck: "false" });
+  const id = field("Number, e-mail address, id or name", "id", { required: true, value: rest.join(":"), autocomplete: "off", spellcheck: "false" });
   const list = el("div", { class: "stack" });
-  card.append(form({ class: "inline", "aria-label": "Audit trail of" }, [what, id], "Show", () => {
-    location.hash = addressOf({ list: "audit", about: `${what.control.value}:${id.control.value.trim()}` });
+  card.append(form({ class: "inline", "aria-label": "Audit trail of" }, [what, id], "Show", async () => {
+    const text = id.control.value.trim();
+    location.hash = addressOf({ list: "audit", about: `${what.control.value}:${await idOf(what.control.value, text, { as: me, signal })}` });
   }, { kind: "" }), list);
   if (!about) return;
   const asked = filled({ [["staff", "ops"].includes(kind) ? "person" : "item"]: about });
@@ -91,6 +92,13 @@ function openAudit({ card, me, query, signal }) {
     path: `audit?${asked}`, me, signal, caption: "Commands, newest first", heads: ["Time", "Who", "What", "On", "Why", "Before and after"],
     line: (one) => row(timeOf(one.at), one.by, one.command, one.item, one.reason ?? "–", changesOf(one)), none: empty("No commands", "No command of staff or operators is kept about it."),
   }));
+}
+
+/** Returns the id for what a person writes: the number of an order, or the e-mail address of a customer. */
+async function idOf(kind, text, asked) {
+  if (kind === "ORDER") return (await get(`/api/orders?${filled({ number: text })}`, asked)).items[0]?.order_id ?? text;
+  if (kind === "CUSTOMER" && text.includes("@")) return (await get(`/api/customers?${filled({ email: text })}`, asked)).items[0]?.customer_id ?? text;
+  return text;
 }
 
 /** Returns the attributes that a command changed, such as "price: 1250 → 1300". */
