@@ -32,6 +32,7 @@ const ACTIONS = [
   { name: () => "Refund", who: isShopStaff, open: refundOrder, inList: false, when: ({ status, paid, refunded, owed }) => status !== "PENDING" && paid > refunded + owed },
   { name: () => textOf("guest.new_link"), who: (me) => me?.token || isShopStaff(me), open: renewLink, inList: false, when: ({ customer_id: id, archived }) => id.startsWith("guest-") && !archived },
   { name: () => "Cancel and place again", who: isShopStaff, open: replaceOrder, inList: false, when: ({ customer_id: id, status }) => !id.startsWith("guest-") && AT_ONCE.includes(status) },
+  { name: () => "Place again", who: isShopStaff, open: placeAgain, inList: false, when: ({ customer_id: id, status, archived }) => !archived && !id.startsWith("guest-") && ["CANCELLED", "LAPSED"].includes(status) },
   { name: () => textOf("cancel"), states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
@@ -91,10 +92,15 @@ function replaceOrder({ order, me, path }) {
       form({ class: "stack" }, why, "Cancel and open the shop", async () => {
         await post(`${path}/cancel`, reasonIn(why), { as: me });
         box.close();
-        location.hash = `#/shop?again=${encodeURIComponent(order.order_id)}`;
+        placeAgain({ order });
       }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
     ];
   });
+}
+
+/** Opens the shop with the basket of an order. */
+function placeAgain({ order }) {
+  location.hash = `#/shop?again=${encodeURIComponent(order.order_id)}`;
 }
 
 async function restore({ order, done }) {
