@@ -82,7 +82,7 @@ export function basketPanel({ basket, me, signal, placed, reload, former }) {
     const draw = () => drawLines(basket, lines, sum, delivery);
     basket.addEventListener("change", draw, { signal });
     draw();
-    return [el("h2", { tabindex: "-1" }, "Your basket"), lines, sum, delivery];
+    return [el("h2", { tabindex: "-1" }, "Your basket"), isStaff(me) && staffNote(me), lines, sum, delivery].filter(Boolean);
   }
 
   function orderForm() {
@@ -116,7 +116,7 @@ export function basketPanel({ basket, me, signal, placed, reload, former }) {
         throw error;
       }
     };
-    return form({ class: "stack", "aria-label": "Delivery" }, [isOfStaff && staffNote(me), email, fields, shipping, code, reference, note].filter(Boolean), isOfStaff ? "Place the customer's order" : me ? "Place order" : "Order as a guest", send, { nameOf: basket.nameOf });
+    return form({ class: "stack", "aria-label": "Delivery" }, [email, fields, shipping, code, reference, note].filter(Boolean), isOfStaff ? "Place the customer's order" : me ? "Place order" : "Order as a guest", send, { nameOf: basket.nameOf });
   }
 
   async function placeAsCustomer(body) {

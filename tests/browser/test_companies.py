@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab
+from tests.browser.steps import placed
 from tests.browser.test_customers import is_listed
 from tests.laptop.conftest import LaptopShop
 
@@ -14,9 +15,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 def test_staff_create_a_company_and_add_a_member(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
-    people = DemoClients(shop.shop())
-    alice = people.place_order(people.create_stocked_product(5), quantity=1)["customer_id"]
-    email = people.staff.get(f"/customers/{alice}")["email"]
+    staff = DemoClients(shop.shop()).staff
+    alice = staff.get(f"/orders/{placed(tab)}")["customer_id"]
+    email = staff.get(f"/customers/{alice}")["email"]
     tab.open("customers?list=companies")
     page.get_by_role("button", name="New company").click()
     asked = page.get_by_role("dialog", name="New company")

@@ -26,9 +26,10 @@ def mail_link(tab: Tab, order_id: str) -> str | None:
 
 
 def test_a_guest_orders_pays_opens_the_link_and_joins_an_account(tab: Tab, shop: LaptopShop) -> None:
-    stocked(tab)
     page = tab.page
+    tab.open("shop")
     be(page, "guest")
+    stocked(tab)
     page.get_by_role("button", name="Add to basket: Stoneware mug").click()
     form = page.get_by_role("form", name="Delivery")
     form.get_by_label("Name").fill("Gil Gray")

@@ -134,7 +134,7 @@ def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients,
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
     assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
-    assert views(page) == ["Shop", "Board", "Customers", "Insight", "API"]
+    assert views(page) == ["Shop", "Board", "Records", "Customers", "Insight", "API"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
     tab.open(f"customers/{order['customer_id']}")
