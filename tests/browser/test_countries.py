@@ -19,10 +19,10 @@ METHODS = [
 
 def test_orders_to_ten_countries_with_the_chosen_shipping_method(tab: Tab, shop: LaptopShop) -> None:
     staff, page = DemoClients(shop.shop()).staff, tab.page
-    stocked(tab)
     staff.call("PUT", "/shipping-methods", {"methods": METHODS})
     try:
         for town in TEN_COUNTRIES:
+            stocked(tab)  # each order loads the first products again, and the mug may be behind those of other tests
             page.get_by_role("button", name="Add to basket: Stoneware mug").click()
             page.get_by_label("Street", exact=True).fill("1 Elm Row")
             for part, label in LABELS.items():
@@ -32,7 +32,7 @@ def test_orders_to_ten_countries_with_the_chosen_shipping_method(tab: Tab, shop:
             page.get_by_role("button", name="Place order").click()
             expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
             expect(page.locator(".pay")).to_contain_text("Express, €12.90")
-            page.get_by_role("button", name="Place another order").click()
+        stocked(tab)
         page.get_by_role("button", name="Add to basket: Stoneware mug").click()
         page.get_by_label("Country", exact=True).fill("DE")
         page.get_by_label("Postcode", exact=True).fill("1010")
