@@ -198,7 +198,11 @@ def _start_parts(
     )
     exit_stack.callback(aws.stop)
     provider_url = settings.get("provider_url") or f"http://127.0.0.1:{provider_port}"
-    addresses = {"PROVIDER_URL": provider_url, "PAGE_URL": f"http://127.0.0.1:{page_port}/"}
+    addresses = {
+        "PROVIDER_URL": provider_url,
+        "WEBHOOK_TEST_HOST": "127.0.0.1",
+        "PAGE_URL": f"http://127.0.0.1:{page_port}/",
+    }
     variables = {**addresses, "PUBLIC_URL": aws.public_url}
     stack = run_step(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)

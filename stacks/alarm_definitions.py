@@ -227,6 +227,14 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         runbook="unmatched-payment",
     ),
     AlarmDefinition(
+        name="webhook-paused",
+        description="A webhook was paused, because it has not accepted an event for three days",
+        metric=metrics.WEBHOOKS_PAUSED,
+        statistic="Sum",
+        above=0,
+        runbook="webhook-paused",
+    ),
+    AlarmDefinition(
         name="over-refunded",
         description="More money of an order left the shop than was paid",
         metric=metrics.OVER_REFUNDED,

@@ -274,8 +274,9 @@ class OrdersStack(Stack):
         copies.grant("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.build_copies_patterns())
 
-        environment = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)
+        environment = env.EventPublisherEnvironment(**self.table_environment, bus_name=self.bus.name)
         publisher = self.create_function("event_publisher", environment, no_dead_letters=NO_DLQ_STREAM)
+        publisher.grant("dynamodb:Query", "dynamodb:PutItem", on=self.table.arn)
         publisher.grant("events:PutEvents", on=self.bus.arn)
         self.read_stream(publisher, patterns=filters.build_publisher_patterns())
         return copies, publisher
@@ -313,6 +314,7 @@ class OrdersStack(Stack):
             "order_notification_worker": self.create_order_notification_worker,
             "product_alert_worker": self.create_product_alert_worker,
             "refund_worker": self.create_refund_worker,
+            "webhook_worker": lambda: self.create_webhook_function("webhook_worker", no_dead_letters=NO_DLQ_QUEUE),
             None: lambda: None,
         }
         workers = []
@@ -441,6 +443,14 @@ class OrdersStack(Stack):
         worker.grant("s3:PutObject", on=self.exports_arn, because="One object for each part and format.")
         return worker
 
+    def create_webhook_function(self, module: str, **settings: Any) -> ShopFunction:
+        environment = env.WebhookEnvironment(**self.table_environment, pepper_secret=self.secrets.pepper_arn)
+        function = self.create_function(module, environment, timeout_seconds=120, **settings)
+        function.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        function.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        function.grant("secretsmanager:GetSecretValue", on=self.secrets.pepper_arn)
+        return function
+
     def create_scheduled_functions(self) -> Sequence[ShopFunction]:
         table_and_queues = [self.table.arn, self.table.index_arns["GSI2"]]
         stage = self.stage
@@ -495,7 +505,11 @@ class OrdersStack(Stack):
         backlog_metrics.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         backlog_metrics.grant("s3:ListBucket", on=self.failures.arn)
         self.schedule_function(backlog_metrics, every_minutes=5)
-        return order_deadlines, erasure, backlog_metrics
+
+        webhook_retries = self.create_webhook_function("webhook_retries", no_dead_letters=NO_DLQ_SCHEDULE)
+        webhook_retries.grant("dynamodb:Query", on=self.table.index_arns["GSI3"])
+        self.schedule_function(webhook_retries, every_minutes=1)
+        return order_deadlines, erasure, backlog_metrics, webhook_retries
 
     def create_canary(self) -> Sequence[ShopFunction]:
         """Create the function that places and cancels an order every `canary_minutes`, if this setting is not 0."""

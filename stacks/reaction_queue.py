@@ -66,7 +66,7 @@ class ReactionQueue(Construct):
             "Rule",
             event_bus=bus,
             description=f"{reaction.name}: {reaction.effect}",
-            event_pattern=events.EventPattern(source=[EVENT_SOURCE], detail_type=list(reaction.event_names)),
+            event_pattern=_event_pattern(reaction),
             targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letter_queue)],
         )
         self.mapping_id = self._map_to_function(reaction, function) if function else ""
@@ -88,3 +88,11 @@ class ReactionQueue(Construct):
             {"Serverless-LambdaEventSourceMappingDestination": "The queue has a dead-letter queue."},
         )
         return str(mapping.event_source_mapping_id)
+
+
+def _event_pattern(reaction: Reaction) -> events.EventPattern:
+    """Return the pattern of the events that are sent to the queue. Without names, all events with a field match."""
+    if not reaction.only_with:
+        return events.EventPattern(source=[EVENT_SOURCE], detail_type=list(reaction.event_names))
+    outer, inner = reaction.only_with.split(".")
+    return events.EventPattern(source=[EVENT_SOURCE], detail={outer: {inner: events.Match.exists()}})

@@ -5,6 +5,8 @@ later event. So a call never contains two events of the same item. If the bus re
 the item wait until a retry succeeds. The Lambda checks the result of each entry, because PutEvents returns status 200
 even if it rejected some entries.
 
+If a webhook has an event, the Lambda first puts the event in the outbox of webhooks. Then the event wakes their worker.
+
 Expired activity entries of one day are joined into one event, because each event and each message costs money. Such an
 entry has no other event, so the events of each item stay in order.
 """
@@ -18,10 +20,11 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.stream_batch import StreamBatch, item_key_of
 from functions.model import changes, events, metrics
-from functions.runtime import clients, dead_letters, observability
+from functions.runtime import clients, dead_letters, observability, subscriptions
 from functions.runtime.environment import EventPublisherEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.time_limit import TimeLimit
+from functions.shop.webhook_deliveries import build_wanted_event
 
 MAX_JOINED_EVENTS = 20
 """How many events can be joined. If an item has at most 1 KB, ten joined events stay below the 256 KB of a call."""
@@ -47,6 +50,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         observability.failure_logger("event_publisher"),
         TimeLimit(context).is_reached,
     )
+    shop = clients.create_shop(environment.table_name)
     published: list[dict[str, Any]] = []
     pending: dict[tuple[str, ...], list[_Prepared]] = {}
 
@@ -56,7 +60,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
     def prepare(record: Record) -> None:
         change = changes.parse_change(record)
-        detail = events.build_event_detail(change) if change else None
+        detail = build_wanted_event(shop, change, subscriptions.get_webhooks(shop)) if change else None
         if detail:
             key = events.join_key(detail) or item_key_of(record)
             if len(pending.get(key, ())) == MAX_JOINED_EVENTS:

@@ -255,6 +255,10 @@ EVENTS = (
 )
 # fmt: on
 EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EVENTS}
+WEBHOOK_EVENTS = tuple(
+    one.name for one in EVENTS if not one.is_joined and one.row not in (t.IMPORT_PART, t.LIST_EXPORT)
+)
+"""The events that webhooks can have. The others are messages of the shop to itself."""
 
 
 def build_event_detail(change: Change) -> dict[str, Any] | None:
@@ -303,7 +307,8 @@ class ReceivedEvent:
 
     `id`: the id of the change. `version`: the item's version after the change. `data`: an instance of the event's data
     class, such as OrderData. `images`: the whole items in DynamoDB's JSON; empty if the event does not include them.
-    `attempt`: 1 for the first delivery by SQS, 2 for the second delivery.
+    `attempt`: 1 for the first delivery by SQS, 2 for the second delivery. `outbox`: if webhooks have the event, where
+    it is in their outbox.
     """
 
     id: str
@@ -313,6 +318,16 @@ class ReceivedEvent:
     data: Any
     images: tuple[Image, ...] = ()
     attempt: int = 1
+    outbox: "OutboxPlace | None" = None
+
+
+@dataclass(frozen=True)
+class OutboxPlace:
+    """Where an event is in the outbox of webhooks (OutboxEvent). `late`: later events may have been sent already."""
+
+    object_id: str
+    position: str
+    late: bool = False
 
 
 def parse_event_detail(detail: Any) -> ReceivedEvent:
@@ -326,7 +341,9 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
         sent_data = detail["data"]  # an older event may lack a field that was added later: the field gets its default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         images = tuple(dict(image) for image in detail["images"]) if event.is_joined else ()
-        return ReceivedEvent(detail["id"], event.name, detail["time"], int(detail["version"]), data, images)
+        outbox = OutboxPlace(**detail["outbox"]) if "outbox" in detail else None
+        at, version = detail["time"], int(detail["version"])
+        return ReceivedEvent(detail["id"], event.name, at, version, data, images, outbox=outbox)
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error
 

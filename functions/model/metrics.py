@@ -55,6 +55,9 @@ OUT_OF_TIME      = MetricDefinition("OutOfTime",       "Count", "invocations tha
 SELF_REQUEUED        = MetricDefinition("SelfRequeued",       "Count", "messages that a function sent to the queue that it reads, to continue its work", dimensions=("function",))
 MAILS_DEFERRED   = MetricDefinition("MailsDeferred",   "Count", "messages of mails that SES refused, sent to their queue again with a delay", dimensions=("function",))
 MAIL_DEFERRAL_AGE = MetricDefinition("MailDeferralAge", "Milliseconds", "how long ago a mail that SES refuses was deferred first", keep_each_value=True)
+WEBHOOK_EVENTS_SENT = MetricDefinition("WebhookEventsSent", "Count", "events that webhooks have accepted")
+WEBHOOK_ATTEMPTS_FAILED = MetricDefinition("WebhookAttemptsFailed", "Count", "attempts to send an event to a webhook that failed and are retried")
+WEBHOOKS_PAUSED  = MetricDefinition("WebhooksPaused",  "Count", "webhooks that were paused because an event failed for days")
 PARKED           = MetricDefinition("Parked",          "Count", "records and messages that were parked", dimensions=("function",))
 
 PARKED_WAITING   = MetricDefinition("ParkedWaiting",   "Count", "parked records and messages that are not redriven yet", is_gauge=True)

@@ -103,6 +103,14 @@ AUDIT_OF_PERSON       = Query[e.AuditEntry]( id="A34b", description="what a memb
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)
 CAMPAIGN_BY_PRODUCT   = Get[e.Campaign](      id="R4",   description="latest alert campaign for a product and event",               rows=(t.CAMPAIGN,))
 UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments and kept events that match no order, oldest first", rows=(t.PAYMENT, t.KEPT_EVENT), index="gsi3", newest_first=False)
+WEBHOOKS              = Query[e.Webhook](     id="W1",   description="all webhooks",                                           rows=(t.WEBHOOK,), newest_first=False, consistent=True)
+WEBHOOK_BY_ID         = Get[e.Webhook](       id="W1b",  description="webhook by id",                                          rows=(t.WEBHOOK,))
+OUTBOX_OF_OBJECT      = Query[e.OutboxEvent]( id="W2",   description="events of an object for webhooks, oldest first",         rows=(t.OUTBOX_EVENT,), newest_first=False, consistent=True)
+OUTBOX_EVENT_BY_POSITION = Get[e.OutboxEvent](   id="W2b",  description="event of an object for webhooks, by position",           rows=(t.OUTBOX_EVENT,))
+CURSORS_OF_WEBHOOK    = Query[e.WebhookCursor](id="W3",  description="what a webhook has of each object",                      rows=(t.WEBHOOK_CURSOR,), newest_first=False, consistent=True)
+WEBHOOK_CURSOR_BY_OBJECT = Get[e.WebhookCursor]( id="W3b",  description="what a webhook has of an object",                        rows=(t.WEBHOOK_CURSOR,))
+WAITING_CURSORS       = Query[e.WebhookCursor](id="W3c", description="objects whose next event waits for its retry, by time",  rows=(t.WEBHOOK_CURSOR,), index="gsi3", newest_first=False)
+DELIVERIES_OF_WEBHOOK = Query[e.Delivery](    id="W4",   description="attempts to send events to a webhook, newest first",     rows=(t.DELIVERY,))
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

@@ -29,6 +29,7 @@ class Reaction:
     `concurrency`: how many invocations for the queue may run at the same time. Without a limit, a full queue would use
     up the concurrency of the account, which the API and the stream readers need, too.
     `waits`: how long a message waits before its retries, if the default times do not suit the effect.
+    `only_with`: a field of the event, such as "outbox.position". Events without the field are not sent to the queue.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
 
@@ -43,6 +44,7 @@ class Reaction:
     concurrency: int = 10
     waits: RetryWaits = DEFAULT_WAITS
     continues_itself: bool = False
+    only_with: str = ""
 
     def check(self) -> None:
         """Raise TypeError if events.py lacks an event, or if the Lambda's module is missing or has another name."""
@@ -142,6 +144,14 @@ REACTIONS = (
         function="export_worker",
         batch_size=1,  # a part takes many seconds
         concurrency=2,  # the lowest value that AWS allows
+    ),
+    Reaction(
+        "webhook",
+        event_names=(),
+        only_with="outbox.position",
+        effect="sends the events of an object to the webhooks that have them, in order",
+        idempotent_by="a cursor for each webhook and object, and the receiver, which deduplicates by webhook-id",
+        function="webhook_worker",
     ),
     Reaction(
         "warehouse",

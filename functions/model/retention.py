@@ -33,6 +33,12 @@ The import stores which lines are done. As long as it exists, a redelivered mess
 """
 EXPORT_DAYS = 7
 """Retention of a list export and of its objects in days. An erasure takes longer, so it finds none that is older."""
+OUTBOX_DAYS = 14
+"""For how many days events for webhooks and the attempts to send them are kept.
+
+A webhook that fails is paused after WEBHOOK_FAILING_DAYS. The rest of the time is for the person who repairs it.
+"""
+WEBHOOK_FAILING_DAYS = 3
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SALE_DAYS = 400

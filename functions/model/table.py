@@ -430,6 +430,36 @@ CONTRIBUTION = Row(
     written_by="copies_reader",
     owner=NOBODY,
 )
+WEBHOOK = Row(
+    e.Webhook,
+    "WEBHOOKS / WEBHOOK#{webhook_id}",
+    written_by="api, webhook, webhook_retries",
+    owner=NOBODY,
+)
+# The event is stored once for all subscribers. It is not in the partition of its object, which the archive deletes.
+OUTBOX_EVENT = Row(
+    e.OutboxEvent,
+    "OUTBOX#{object_id} / {position}",
+    kind="marker",
+    written_by="event_publisher, api, ops",
+    owner=NOBODY,
+    purpose="an event has only ids, states and amounts, and expires after days",
+)
+WEBHOOK_CURSOR = Row(
+    e.WebhookCursor,
+    "WEBHOOK#{webhook_id} / CURSOR#{object_id}",
+    gsi3="WEBHOOK_DUE#{webhook_id} / {retry_at}#{object_id}",
+    kind="marker",
+    written_by="webhook, webhook_retries",
+    owner=NOBODY,
+)
+DELIVERY = Row(
+    e.Delivery,
+    "WEBHOOK#{webhook_id} / DELIVERY#{at}#{event_id}",
+    kind="marker",
+    written_by="webhook, webhook_retries",
+    owner=NOBODY,
+)
 SWEEP = Row(
     e.Sweep,
     "SWEEP#{tool} / {name}",

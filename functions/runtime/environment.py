@@ -60,6 +60,7 @@ class ApiEnvironment(OriginEnvironment):
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `bus_name`: the event bus on which staff publish the events of an order again.
     `exports_bucket`: the bucket of the files of list exports, to which links lead.
+    `webhook_test_host`: a host that webhooks may have although it is local. Only the shop on a laptop sets it.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
     it adds this variable to the Lambda at the end.
     """
@@ -84,6 +85,7 @@ class ApiEnvironment(OriginEnvironment):
     public_url: str = ""
     issuer: str = ""
     groups_claim: str = "cognito:groups"
+    webhook_test_host: str = ""
 
 
 @entity
@@ -110,6 +112,7 @@ class CopiesEnvironment:
 
 @entity
 class EventPublisherEnvironment:
+    table_name: str
     bus_name: str
     failures_bucket: str
 
@@ -207,6 +210,20 @@ class ExportWorkerEnvironment:
     table_name: str
     failures_bucket: str
     exports_bucket: str
+
+
+@entity
+class WebhookEnvironment:
+    """The environment of the Lambdas that send events to webhooks.
+
+    `pepper_secret`: the ARN of the secret from which the secrets of webhooks are derived, as in ApiEnvironment.
+    `webhook_test_host`: as in ApiEnvironment.
+    """
+
+    table_name: str
+    failures_bucket: str
+    pepper_secret: str
+    webhook_test_host: str = ""
 
 
 @entity

@@ -12,7 +12,7 @@ from functions.dynamodb.actors import acting
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
-from functions.model import changes, events
+from functions.model import changes
 from functions.model.changes import Change, past_change
 from functions.model.entities import ExpiryMarker, Order
 from functions.model.errors import NotFound
@@ -25,6 +25,7 @@ from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.audit import record_action
 from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.webhook_deliveries import build_wanted_event, list_subscribed
 
 ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
 FULFILMENT_EVENTS = next(one.event_names for one in REACTIONS if one.name == "fulfilment")
@@ -87,7 +88,9 @@ def republish_order(
 def build_recent_events(shop: ShopContext, found: Iterable[Change]) -> list[Mapping[str, Any]]:
     """Return the events of these changes that are not older than MAX_REPLAY_AGE_DAYS. Most changes have an event."""
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
-    return [detail for one in found if one.at >= oldest and (detail := events.build_event_detail(one))]
+    webhooks = list_subscribed(shop)
+    recent = (build_wanted_event(shop, one, webhooks, late=True) for one in found if one.at >= oldest)
+    return [detail for detail in recent if detail]
 
 
 def changes_to_current_state(shop: ShopContext, change: Change) -> list[Change]:

@@ -13,12 +13,13 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import check_unchanged
 from functions.handlers.copies_reader import total_writes, write_audit_entry
-from functions.model import changes, copies, events, totals
+from functions.model import changes, copies, totals
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.republishing import build_recent_events, changes_to_current_state, latest_change
 from functions.shop.shop import ShopContext, retry_on_conflict
+from functions.shop.webhook_deliveries import build_wanted_event, list_subscribed
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, find_snapshot_discrepancies
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
@@ -42,7 +43,7 @@ def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) ->
 
         retry_on_conflict(shop, attempt)
     write_audit_entry(shop, change)
-    if detail := events.build_event_detail(change):
+    if detail := build_wanted_event(shop, change, list_subscribed(shop), late=True):
         publish([detail])
 
 

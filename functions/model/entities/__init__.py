@@ -27,3 +27,4 @@ from functions.model.entities.shipping_methods import *
 from functions.model.entities.sweeps import *
 from functions.model.entities.taxes import *
 from functions.model.entities.totals import *
+from functions.model.entities.webhooks import *
