@@ -140,4 +140,12 @@ ROUTES = (
     ("POST", "/orders/{order_id}/payments/{payment_id}/assign", "unmatched_payments"),
     ("GET", "/unsubscribe", "unsubscribe"),
     ("POST", "/unsubscribe", "unsubscribe"),
+    ("POST", "/webhooks", "webhooks"),
+    ("GET", "/webhooks", "webhooks"),
+    ("GET", "/webhooks/{webhook_id}", "webhooks"),
+    ("PATCH", "/webhooks/{webhook_id}", "webhooks"),
+    ("DELETE", "/webhooks/{webhook_id}", "webhooks"),
+    ("POST", "/webhooks/{webhook_id}/secret", "webhooks"),
+    ("POST", "/webhooks/{webhook_id}/replay", "webhooks"),
+    ("GET", "/webhooks/{webhook_id}/deliveries", "webhooks"),
 )

@@ -178,7 +178,7 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
     if cursor.lease and cursor.leased_until and cursor.leased_until > now:
         _write(shop, found, replace(cursor, wakes=cursor.wakes + 1))
         return None
-    if cursor.retry_at and cursor.retry_at > now and webhook.status == "ACTIVE":
+    if webhook.status == "ACTIVE" and _is_waiting(webhook, cursor, now):
         if found and cursor.position != found.position:
             _write(shop, found, cursor)
         return None
@@ -187,6 +187,14 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
             _write(shop, found, replace(cursor, retry_at=waits_until))
         return None
     return _write(shop, found, replace(cursor, lease=shop.new_id(), leased_until=_lease_end(shop)))
+
+
+def _is_waiting(webhook: Webhook, cursor: WebhookCursor, now: Instant) -> bool:
+    """Return whether an event of the object waits for its retry. When staff resume a webhook, no wait goes on."""
+    if cursor.retry_at is None or cursor.retry_at <= now:
+        return False
+    waits = timedelta(minutes=RETRY_MINUTES[min(cursor.attempts, len(RETRY_MINUTES)) - 1])
+    return webhook.resumed_at < to_instant(datetime.fromisoformat(cursor.retry_at) - waits)
 
 
 def _waits_until(shop: ShopContext, webhook: Webhook) -> Instant | None:
@@ -399,10 +407,14 @@ def retry_waiting(
         return
     if _waits_until(shop, webhook) is not None:
         return
-    waiting = shop.table.query_all(WAITING_CURSORS, until=shop.now_instant(), webhook_id=webhook.webhook_id)
-    for cursor in waiting:
+    now = shop.now_instant()
+    for cursor in shop.table.query_all(WAITING_CURSORS, webhook_id=webhook.webhook_id):
         if is_out_of_time():
             return
+        if _is_waiting(webhook, cursor, now):
+            if webhook.resumed_at < to_instant(shop.now() - timedelta(minutes=RETRY_MINUTES[-1])):
+                return  # the later ones wait, too
+            continue
         place = OutboxPlace(cursor.object_id, cursor.position)
         deliver(shop, webhook.webhook_id, place, send, result, is_out_of_time)
         current = shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook.webhook_id)

@@ -116,11 +116,9 @@ def change_webhook(
         _check_filter(after.event_names, after.where)
         if status == "PAUSED" and before.status == "ACTIVE":
             return replace(after, status="PAUSED", paused_by="staff")
-        if status == "ACTIVE" or url:  # staff repaired it: try at once
-            after = replace(after, failures=0, retry_at=None)
-        if status == "ACTIVE" and before.status == "PAUSED":
-            return replace(after, status="ACTIVE", paused_by=None, resumed_at=shop.now_instant())
-        return after
+        if status == "ACTIVE" or url:  # staff repaired it, so no wait goes on
+            after = replace(after, failures=0, retry_at=None, resumed_at=shop.now_instant())
+        return replace(after, status="ACTIVE", paused_by=None) if status == "ACTIVE" else after
 
     return _change(shop, caller, webhook_id, decide)
 

@@ -114,6 +114,12 @@ class WebhookAnswer(ResponseModel):
     version: int
 
 
+class DeletedWebhook(ResponseModel):
+    """The id of a deleted webhook."""
+
+    webhook_id: str
+
+
 class DeliveryAnswer(ResponseModel):
     """An attempt to send an event. `status`: of the answer; without an answer it is null, and `error` says why."""
 
@@ -178,11 +184,11 @@ def change_webhook(caller: SignedIn, webhook_id: Id, change: WebhookChange) -> W
     return WebhookAnswer.of(changed)
 
 
-@router.delete("/webhooks/<webhook_id>", status_code=204, openapi_extensions=problem_responses(NotAllowed))
-def delete_webhook(caller: SignedIn, webhook_id: Id) -> Response[None]:
+@router.delete("/webhooks/<webhook_id>", openapi_extensions=problem_responses(NotAllowed))
+def delete_webhook(caller: SignedIn, webhook_id: Id) -> DeletedWebhook:
     """Delete a webhook. Nothing is sent to it any more. Safe to repeat. For staff."""
     webhooks.delete_webhook(shop(), caller, webhook_id)
-    return Response(204)
+    return DeletedWebhook(webhook_id=webhook_id)
 
 
 @router.post("/webhooks/<webhook_id>/secret", status_code=201, openapi_extensions=problem_responses(NotAllowed))

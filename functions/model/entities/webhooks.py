@@ -36,7 +36,7 @@ class Webhook:
     `active_from`: earlier events are not sent. `secret_number`: the secret is derived from the id and this number;
     until `old_secret_until`, each event is also signed with the secret before. `failures`: failed attempts since the
     last success. `retry_at`: set after several failures; until then nothing is sent. `resumed_at`: when staff set it
-    ACTIVE last. `paused_by`: who paused it; "failures" if an event could not be sent for days.
+    ACTIVE or changed its address last. `paused_by`: who paused it; "failures" if an event could not be sent for days.
     """
 
     webhook_id: str
