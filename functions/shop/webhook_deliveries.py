@@ -176,7 +176,8 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
         created, _, version = place.position.rpartition("/")
         cursor = replace(cursor, position=f"{created}/{int(version) - 1:010}")
     if cursor.lease and cursor.leased_until and cursor.leased_until > now:
-        _write(shop, found, replace(cursor, wakes=cursor.wakes + 1))
+        # The holder looks for new events before it releases the lease. If it was killed, a retry looks for them.
+        _write(shop, found, replace(cursor, wakes=cursor.wakes + 1, retry_at=cursor.retry_at or cursor.leased_until))
         return None
     if webhook.status == "ACTIVE" and _is_waiting(webhook, cursor, now):
         if found and cursor.position != found.position:
@@ -247,7 +248,7 @@ class _Sending:
         due = [event for event in found.items if self._is_due(cursor, event)]
         last = found.items[-1].position if found.items else cursor.position
         if not due:
-            return self._move(cursor, last, release=found.after is None)
+            return self._move(cursor, last, release=found.after is None, retry_at=None)
         for event in due:
             if self.is_out_of_time():
                 self._move(cursor, cursor.position, release=True)

@@ -296,8 +296,13 @@ def test_a_new_event_is_also_left_to_an_invocation_whose_event_fails(
     assert receiver.ids() == ids_of(shop, 1, 1, 2)
 
 
+def by_retry(shop: ShopContext, webhook_id: str, receiver: Receiver, _: OutboxPlace) -> Result:
+    return retry(shop, webhook_id, receiver)
+
+
+@pytest.mark.parametrize("resume", [wake, by_retry])
 def test_after_the_lease_of_a_killed_invocation_the_event_is_sent_again(
-    shop: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str
+    shop: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str, resume: Callable[..., Result]
 ) -> None:
     def die() -> None:
         raise KeyboardInterrupt
@@ -309,8 +314,9 @@ def test_after_the_lease_of_a_killed_invocation_the_event_is_sent_again(
     wake(shop, webhook_id, receiver, place)
     assert len(receiver.got) == 1, "the lease holds"
     clock.now += timedelta(seconds=LEASE_SECONDS)
-    wake(shop, webhook_id, receiver, place)
+    resume(shop, webhook_id, receiver, place)
     assert receiver.ids() == ids_of(shop, 1, 1)
+    assert retry(shop, webhook_id, receiver).sent == 0
 
 
 def test_an_invocation_that_lost_its_lease_stores_nothing(
