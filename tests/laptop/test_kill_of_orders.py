@@ -1,4 +1,4 @@
-"""Tests a kill -9 of all processes of the shop while clients place and pay orders.
+"""Tests a kill -9 of all processes of the shop while clients place and pay orders, and a webhook gets their events.
 
 If the kill interrupts the sending of a mail, the mail's claim lasts 100 seconds more. The test waits until the claim
 ends, almost idle. So `make laptop` runs this file in parallel with other files.
@@ -7,6 +7,7 @@ ends, almost idle. So `make laptop` runs this file in parallel with other files.
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +18,10 @@ from local.laptop import load_test
 from local.laptop.demo import DemoClients
 from ops.scenarios import ADDRESS, EffectMissing
 from tests.laptop.conftest import LaptopShop
+from tests.laptop.subscriber import Subscriber, run_subscriber
 
+WEBHOOK_STARTS_SECONDS = 31
+"""A webhook gets events 30 seconds after its creation."""
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 
@@ -39,14 +43,33 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
             half_way.set()
         return str(order["order_id"])
 
-    with ThreadPoolExecutor(clients) as pool:
+    with run_subscriber() as subscriber, ThreadPoolExecutor(clients) as pool:
+        staff = own_laptop.shop().api_client("staff")
+        made = staff.post("/webhooks", {"url": subscriber.url}, key="webhook")
+        subscriber.secret = made["secret"]
+        time.sleep(WEBHOOK_STARTS_SECONDS)
         buying = [pool.submit(buy, number) for number in range(orders)]
         assert half_way.wait(60)
         own_laptop.kill()
         print(f"ready after the kill: {own_laptop.start():.1f} s")
         placed = [one.result(timeout=120) for one in buying]
+        wait_until("the last event of each order", lambda: all(has_all_events(subscriber, one) for one in placed), 240)
+        assert subscriber.mistakes == []
+        unordered = {item: versions for item, versions in subscriber.versions.items() if versions != sorted(versions)}
+        assert unordered == {}
     assert len(set(placed)) == orders
     load_test.check_effects(DemoClients(own_laptop.shop()), placed, product_id, allow_duplicate_mail=True)
+
+
+def has_all_events(subscriber: Subscriber, order_id: str) -> bool:
+    return subscriber.types[f"order_id {order_id}"] >= {"OrderPlaced", "OrderPaid", "OrderFulfilling"}
+
+
+def wait_until(what: str, is_done: Callable[[], bool], seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < give_up, f"{what} did not arrive"
+        time.sleep(0.5)
 
 
 def patiently(act: Any) -> Any:
