@@ -39,7 +39,7 @@ class ShopApi(Construct):
 
     `url`: the address of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
     `function`: the Lambda function or alias that the API calls. `payment_starter`: the function that it calls for
-    PAYMENT_STARTER_ROUTES.
+    PAYMENT_STARTER_ROUTES. `access_log`: the log group with a line for each request.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ShopApi(Construct):
             acknowledge(public, {"AwsSolutions-APIG4": reason})
             if route == WEBHOOK_ROUTE:
                 webhook = public
-        log = LogGroup(self, "AccessLog", stage=stage, vended_by="apis")
+        self.access_log = log = LogGroup(self, "AccessLog", stage=stage, vended_by="apis")
         deployed = apigateway.CfnStage(
             self,
             "Stage",
@@ -136,6 +136,7 @@ def _cors_options(stage: Stage) -> apigateway.CorsPreflightOptions:
         allow_origins=list(stage.cors_origins),
         allow_methods=[apigateway.CorsHttpMethod(method) for method in AUTHORIZED_METHODS],
         allow_headers=["authorization", "content-type", "idempotency-key", "if-none-match"],
-        expose_headers=["etag", "idempotent-replayed", "location", "retry-after"],
+        # API Gateway adds apigw-requestid to each answer. An answer of its own, such as 429, has no x-request-id.
+        expose_headers=["apigw-requestid", "etag", "idempotent-replayed", "location", "retry-after", "x-request-id"],
         max_age=Duration.hours(1),
     )

@@ -171,6 +171,7 @@ class OrdersStack(Stack):
             "payment_window_minutes": self.stage.payment_window_minutes,
             "audit_days": self.stage.audit_days,
             "public_cache_seconds": self.stage.public_cache_seconds,
+            "unit_prices": self.stage.unit_prices,
             "origin_secret": self.secrets.required_origin_secret_arn,
             **self.order_end_environment,
         }

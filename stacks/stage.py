@@ -5,6 +5,7 @@ setting; commas separate the values of a list. `cdk synth` rejects an invalid se
 setting and its file.
 """
 
+import json
 import math
 import re
 import tomllib
@@ -32,6 +33,7 @@ LOG_RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 )  # fmt: skip
 """The retention times in days that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
+PRICES = PROJECT / "ops" / "prices.json"
 PROTECTED_WRITE_UNITS = 40_000
 """The default of `max_write_units` in a protected stage."""
 NEW_TABLE = ", which a new table has, or 0"
@@ -182,6 +184,10 @@ class Stage:
     tracing: bool = setting(False)
     """X-Ray records one trace of the Lambdas a second, and 5 % of all other traces. A trace has only Lambda's own
     segments (docs/observability.md#one-order-through-all-functions)."""
+    server_timing: bool = setting(False)
+    """Each answer of the API has the header Server-Timing: its time, and the requests, units and on-demand cost of the
+    table (docs/observability.md#from-a-request-to-its-log-line). Not allowed for a protected stage: the header tells
+    strangers whether an answer took more work."""
     canary_minutes: int = setting(0, between(0, 5))
     """A canary places an order through the public API and cancels it, once in this number of minutes. After the deploy,
     run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a month, which
@@ -460,6 +466,12 @@ class Stage:
         return self.mails_per_minute(name) // self.tuned(reaction).concurrency
 
     @property
+    def unit_prices(self) -> str:
+        """What a million read and write units cost in USD, on demand, as "0.125 0.625"; "" without `server_timing`."""
+        prices = json.loads(PRICES.read_text(encoding="utf-8"))["table_classes"][self.table_class]
+        return f"{prices['read_million']} {prices['write_million']}" if self.server_timing else ""
+
+    @property
     def write_limit(self) -> int:
         """The maximum write units per second of an on-demand table and of each index. 0: no limit."""
         return self.max_write_units or (PROTECTED_WRITE_UNITS if self.protect else 0)
@@ -514,7 +526,7 @@ class Stage:
 
     def _find_unprotected(self) -> Iterator[str]:
         """Yield a sentence for each setting that a protected stage may not have."""
-        for name in ("throw_away", "fail_deploy"):
+        for name in ("throw_away", "fail_deploy", "server_timing"):
             if getattr(self, name):
                 yield f"{name} is set, but {self.name} is protected: use a stage that is like dev"
         if self.provider_url.startswith("http:"):
@@ -628,7 +640,7 @@ class Stage:
 STAGES: Mapping[str, Stage] = {
     stage.name: stage
     for stage in (
-        Stage(name="dev", protect=False),
+        Stage(name="dev", protect=False, server_timing=True),
         Stage(
             name="prod",
             protect=True,

@@ -21,7 +21,7 @@ from stacks import PROJECT, bundle, stage
 
 CACHE = PROJECT / "build" / "assemblies"
 MAX_ASSEMBLIES = 12
-INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks", "tools")
+INPUTS = ("cdk.json", "ops/prices.json", "package-lock.json", "page", "requirements.txt", "stacks", "tools")
 LAPTOP_INPUTS = (
     *INPUTS,
     "functions/dynamodb",

@@ -4,11 +4,13 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-in
 
 `answer_request` checks the event, finds the route, authenticates the caller, counts a write, and decodes the body. Then
 the router validates the input and calls the route function. If a step raises an error, functions/api/http/problems.py
-converts the error to an HTTP response. `answer_request` writes one log line for each request.
+converts the error to an HTTP response. `answer_request` writes one log line for each request. Each answer has the id of
+this line as the header X-Request-Id.
 """
 
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
@@ -29,7 +31,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.model import metrics
 from functions.model.public_routes import CACHED_ROUTES, GUEST_ROUTES
 from functions.runtime import clients, observability
-from functions.runtime.environment import ApiEnvironment, load_environment
+from functions.runtime.environment import ApiEnvironment, OriginEnvironment, load_environment
 from functions.runtime.log import log
 from functions.shop.shop import Caller
 
@@ -40,6 +42,7 @@ def answer_request(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
     clients.capacity_units.consumed_since_last_call()  # discard the capacity units of a previous request that timed out
+    requests_before = clients.capacity_units.requests
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
         response = _handle_request(event, context, line)
@@ -50,9 +53,12 @@ def answer_request(event: dict[str, Any], context: Any) -> dict[str, Any]:
             observability.add_metric(metrics.BUSY_ANSWERS)
         if problem_type.status == 500:
             line["fault"] = problems.describe_fault(error)
-    response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}
+    response["headers"] = {**DEFAULT_HEADERS, **response["headers"], "X-Request-Id": line["request_id"]}
     line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
     line["units"] = clients.capacity_units.consumed_since_last_call()
+    if prices := load_environment(OriginEnvironment).unit_prices:
+        requests = clients.capacity_units.requests - requests_before
+        response["headers"]["Server-Timing"] = _server_timing(line["ms"], requests, line["units"], prices)
     (log.error if "fault" in line else log.info)("request_handled", extra=line)
     return response
 
@@ -100,6 +106,23 @@ def _authenticate(route: Route, event: dict[str, Any]) -> Caller | None:
     if route.key in PUBLIC_ROUTES:
         return None
     return authenticate_link(event) if route.key in GUEST_ROUTES else authenticate_caller(event)
+
+
+def _server_timing(ms: float, requests: int, units: Mapping[str, float], prices: str) -> str:
+    """Return the header Server-Timing: the time of the function, and the requests, units and cost of the table.
+
+    `units`: {"read": ..., "write": ...}. `prices`: as in OriginEnvironment. Developer tools of browsers show the texts:
+    https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Server-Timing
+    """
+    per_million = zip(("read", "write"), prices.split(), strict=True)
+    cost = sum(Decimal(units[kind]) * Decimal(price) for kind, price in per_million) / Decimal(1_000_000)
+    texts = {
+        "table": f"Table requests: {requests}",
+        "read": f"Read units: {units['read']:g}",
+        "write": f"Write units: {units['write']:g}",
+        "cost": f"Table cost: {cost.normalize():f} USD",
+    }
+    return ", ".join([f"app;dur={ms}", *(f'{name};desc="{text}"' for name, text in texts.items())])
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:

@@ -1,4 +1,4 @@
-"""Count the consumed capacity units and the throttled attempts, from DynamoDB's responses.
+"""Count the requests, the consumed capacity units and the throttled attempts, from DynamoDB's responses.
 
 The units include the writes to indexes. If the client retries a throttled request automatically, each throttled attempt
 is counted. A response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and
@@ -56,6 +56,8 @@ class ConsumedCapacityCounter:
     """
 
     def __init__(self) -> None:
+        self.requests = 0
+        """How many requests DynamoDB answered, also with an error. The retries of the client are not counted."""
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
@@ -107,6 +109,7 @@ class ConsumedCapacityCounter:
         if not self._thread_state.counted:
             throttled |= dict(_throttling_reasons(parsed, {}))
         with self._lock:
+            self.requests += 1
             if model.name in READ_OPERATIONS:
                 self._read += units
             else:

@@ -34,10 +34,13 @@ class OriginEnvironment:
     accepts requests without the secret.
     `page_url`: the address of the shop's web page, which has the documentation, or "" if no page is deployed. The stack
     creates the page's address after the Lambda, so it adds this variable to the Lambda at the end.
+    `unit_prices`: what a million read units and a million write units of the table cost in USD, such as "0.125 0.625".
+    With it, each answer has the header Server-Timing. If it is "", no answer has this header.
     """
 
     origin_secret: str = ""
     page_url: str = ""
+    unit_prices: str = ""
 
 
 @entity

@@ -59,6 +59,8 @@ FORWARDED_RESPONSE_HEADERS = (
     "Location",
     "Retry-After",
     "Idempotent-Replayed",
+    "Server-Timing",
+    "X-Request-Id",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api", "language": "en", "languages": language_names()}
 """The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""

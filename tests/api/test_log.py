@@ -1,11 +1,15 @@
 """Tests the log: one line for each request, with enough fields to find the request, and without personal data."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from functions.handlers.api import handler
+from functions.runtime.environment import load_environment
+from proof.support import http_client
+from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import (
     ANN,
     STAFF,
@@ -34,6 +38,53 @@ def test_a_request_is_one_line(api: ApiHarness, logged: Lines) -> None:
         "invocation": "invocation-1",
     }
     assert 0 < line["ms"] < 10_000
+
+
+def test_each_answer_has_the_id_of_its_log_line(
+    api: ApiHarness, world: dict[str, str], logged: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: Lines = []
+
+    def answer(event: dict[str, Any], context: FakeContext) -> dict[str, Any]:
+        if event:
+            event["requestContext"]["requestId"] = f"request-{len(answers)}="
+        answers.append(handler(event, context))
+        return answers[-1]
+
+    monkeypatch.setattr(http_client, "handler", answer)
+    for key in ROUTES:
+        for token in (STAFF, None):
+            call_route(api, world, key, token)
+    invoke_api(http_event("GET", "/products/mug", headers={"if-none-match": "*"}))
+    invoke_api(http_event("GET", "/no/such/route"))
+    invoke_api({})  # no event of API Gateway
+    ids = [one["headers"]["X-Request-Id"] for one in answers]
+    assert ids == [line["request_id"] for line in logged if line["message"] == "request_handled"]
+    assert ids == [*(f"request-{number}=" for number in range(len(ids) - 1)), FakeContext.aws_request_id]
+    problems = {one["headers"]["X-Request-Id"]: json.loads(one["body"]) for one in answers if one["statusCode"] >= 400}
+    assert {id: problem["instance"] for id, problem in problems.items()} == {id: id for id in problems}
+    assert {one["statusCode"] for one in answers} >= {200, 201, 304, 400, 401, 404, 409}
+
+
+def test_a_stage_with_server_timing_shows_the_requests_units_and_cost_of_each_answer(
+    api: ApiHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "server-timing" not in api.place_order("key-0").headers
+    monkeypatch.setenv("UNIT_PRICES", "0.125 0.625")
+    load_environment.cache_clear()
+    with api.record_requests() as sent:
+        placed = api.place_order()
+    read = api.call("GET", f"/orders/{placed.body['order_id']}", ANN)
+    unsigned = api.call("GET", "/customers/me")
+    assert [re.sub(r"dur=[\d.]+", "dur=…", one.headers["server-timing"]) for one in (placed, read, unsigned)] == [
+        f'app;dur=…, table;desc="Table requests: {requests}", read;desc="Read units: {read_units}", '
+        f'write;desc="Write units: {write_units}", cost;desc="Table cost: {cost} USD"'
+        for requests, read_units, write_units, cost in (
+            (len(sent), 5, 5, "0.00000375"),
+            (1, 1, 0, "0.000000125"),
+            (0, 0, 0, "0"),
+        )
+    ]
 
 
 def test_a_request_logs_its_order_and_its_consumed_units(api: ApiHarness, logged: Lines) -> None:

@@ -51,6 +51,7 @@ def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_ta
     client.delete_item(TableName=name, Key=key)
     assert units.consumed_since_last_call() == {"read": 0, "write": 5}
     assert units.consumed_since_last_call() == {"read": 0, "write": 0}
+    assert units.requests == 7
 
 
 def test_a_client_that_requests_index_capacity_gets_it(engine: Engine, name: str) -> None:

@@ -26,6 +26,12 @@ def prod(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 
 @pytest.fixture(scope="session")
 def extended() -> SynthesizedTemplate:
-    """The template of a stage with a canary, gradual releases, and a domain without CloudFront."""
-    settings = {"canary_minutes": 5, "gradual_release": "linear", "domain": "api.shop.test", "certificate": CERTIFICATE}
+    """The template of a stage with a canary, gradual releases, a page elsewhere, and a domain without CloudFront."""
+    settings = {
+        "canary_minutes": 5,
+        "gradual_release": "linear",
+        "domain": "api.shop.test",
+        "certificate": CERTIFICATE,
+        "cors_origins": ["https://shop.test"],
+    }
     return synthesize("orderstream-dev", **settings, **VALIDATED)

@@ -18,7 +18,7 @@ from functions.shop.erasure import SETTLE_PERIOD
 from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
-from stacks.stage import EXAMPLE_STAGES, read_settings
+from stacks.stage import EXAMPLE_STAGES, STAGES, read_settings
 from tests.stacks.conftest import CERTIFICATE
 from tests.stacks.test_permissions import all_policies
 from tests.stacks.test_template import HOLDING_DATA
@@ -767,6 +767,22 @@ def test_cloudfront_caches_the_public_paths_alone_for_as_long_as_the_api_says(
         assert key["CookiesConfig"] == {"CookieBehavior": "none"}, "the API reads none, and each would be a new key"
         function = template.properties("AWS::Lambda::Function")[template.function("api")]
         assert function["Environment"]["Variables"]["PUBLIC_CACHE_SECONDS"] == "10"
+
+
+def test_a_page_of_another_origin_may_read_the_id_of_its_request(extended: SynthesizedTemplate) -> None:
+    cors = extended.only_properties("AWS::ApiGatewayV2::Api")["CorsConfiguration"]
+    assert cors["AllowOrigins"] == ["https://shop.test"]
+    assert {"x-request-id", "apigw-requestid"} <= set(cors["ExposeHeaders"])
+
+
+def test_answers_show_their_cost_in_dev_at_the_price_of_the_table_class_and_not_in_prod(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    for template, prices in ((dev, "0.125 0.625"), (prod, "")):
+        for module in ("api", "payment_starter"):
+            function = template.properties("AWS::Lambda::Function")[template.function(module)]
+            assert function["Environment"]["Variables"]["UNIT_PRICES"] == prices
+    assert replace(STAGES["dev"], table_class="STANDARD_INFREQUENT_ACCESS").unit_prices == "0.155 0.78"
 
 
 def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:

@@ -69,6 +69,7 @@ def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
         ("prod", "first_deploy = true", "first_deploy is not a setting"),
         ("mine", 'defaults_of = "dev"\nfail_deploy = true', "fail_deploy is not a setting"),
         ("prod", "throw_away = true", "throw_away is set, but prod is protected"),
+        ("prod", "server_timing = true", "server_timing is set, but prod is protected"),
         ("prod", "sign_in_prefix = ", "Invalid value"),
         ("prod", "defaults_of = 'dev'", "remove defaults_of: prod cannot be like another stage"),
         ("staging", "", 'set defaults_of to "dev" or "prod"'),

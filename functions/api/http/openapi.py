@@ -23,7 +23,7 @@ DESCRIPTION = (
     "Orders, from placement to delivery. Amounts of money are integers in minor units (cents), with a currency. A "
     "`rate` is in hundredths of a percent (2000 is 20 %), an average in hundredths of a star (450 is 4.5 stars). Times "
     "are in UTC. Lists have a `limit` and a `cursor`. An unknown id in a path is answered with 404. All errors are "
-    "problem documents (RFC 9457)."
+    "problem documents (RFC 9457). Each answer has the id of its request in `X-Request-Id`."
 )
 PROBLEM_SCHEMA = {
     "type": "object",
@@ -34,7 +34,7 @@ PROBLEM_SCHEMA = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "The reason for this error."},
-        "instance": {"type": "string", "description": "The id of the request in the log."},
+        "instance": {"type": "string", "description": "The id of the request, as in `X-Request-Id`."},
         "errors": {
             "type": "array",
             "description": "For a malformed request: each invalid field, and the reason.",
