@@ -36,6 +36,7 @@ from ops.commands import (
     preflight,
     query,
     replay,
+    request,
     restore,
     review,
     smoke,
@@ -49,6 +50,7 @@ PROGRAM = "python -m ops"
 COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
     "Look": (
         (order, "order K7QD4XN2"),
+        (request, "request JKJaXmPLvHcESHA="),
         (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
         (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
         (audit, "audit ORDER:puew472mvqwwyp7umsfzvnbsye"),

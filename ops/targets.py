@@ -93,6 +93,8 @@ class ShopTarget:
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
     """A function that returns how far each stream reader and each queue of the local shop is behind; () on AWS."""
+    function_log: Callable[[], bytes] = lambda: b""
+    """A function that returns the log lines of all functions of the local shop, oldest first; empty on AWS."""
     full_disk: Callable[[], str | None] = lambda: None
     """A function that returns why the local shop accepts no writes: its disk is full. None: it has enough space."""
     local_state: Path = Path(".local")

@@ -10,6 +10,7 @@ from functools import partial
 from aws_cdk import ArnFormat, Aws, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -58,6 +59,7 @@ class OperatorRole(Construct):
         archive_bucket: ArchiveBucket,
         bus: ShopEventBus,
         queues: Sequence[sqs.IQueue],
+        request_logs: Sequence[logs.ILogGroup],
         secrets: ShopSecrets,
         runbook_resources: RunbookResources,
     ) -> None:
@@ -86,6 +88,7 @@ class OperatorRole(Construct):
             because="These actions do not support resources.",
         )
         self._grant("ses:GetSuppressedDestination", on="*", because="SES has one suppression list for the account.")
+        self._grant("logs:FilterLogEvents", on=[log.log_group_arn for log in request_logs])
         self._grant_runbook_actions(runbook_resources, secrets, archive_bucket, failures)
 
     def _grant_table_access(self, table: OrdersTable) -> None:

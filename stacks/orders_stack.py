@@ -205,6 +205,7 @@ class OrdersStack(Stack):
         http = ShopApi(
             self, "Http", stage=self.stage, function=called, payment_starter=starter.function, identity=identity
         )
+        self.request_logs = [api.log_group, starter.log_group, http.access_log]
         self.monitored["api"]["api"] = http.api_id
         self.monitored["api's function"]["api"] = api.name
         if self.stage.has_page or self.stage.web_acl:
@@ -540,6 +541,7 @@ class OrdersStack(Stack):
             archive_bucket=self.archive_bucket,
             bus=self.bus,
             queues=[one for one in self.node.find_all() if isinstance(one, sqs.Queue)],
+            request_logs=self.request_logs,
             secrets=self.secrets,
             runbook_resources=self.runbook_resources,
         )

@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 
 from local.laptop import shop_client
+from local.laptop.log_files import read_log
 from local.laptop.shop_client import RunningShop
 from local.laptop.state_checks import find_full_disk
 from ops.targets import ShopTarget
@@ -39,6 +40,7 @@ def local_target(shop: RunningShop) -> ShopTarget:
         shop.stack.resource_names,
         shop.order_activity,
         shop.consumer_lags,
+        lambda: read_log(shop.aws.function_log),
         partial(find_full_disk, shop.state),
         shop.state,
     )

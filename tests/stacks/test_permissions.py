@@ -111,6 +111,12 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     }, "marks; a name, whose version stays; and unused attributes"
 
 
+def test_operators_may_read_the_logs_of_requests_and_no_other_log(dev: SynthesizedTemplate) -> None:
+    reading = {action: ons for action, ons in operators_may(dev).items() if action.startswith("logs:")}
+    logs = [one["Fn::GetAtt"][0].rstrip("0123456789ABCDEF") for one in reading.pop("logs:FilterLogEvents")]
+    assert (logs, reading) == (["ApiLog", "HttpAccessLog", "PaymentStarterLog"], {})
+
+
 def test_operators_are_principals_of_the_account_with_a_second_factor(dev: SynthesizedTemplate) -> None:
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
