@@ -103,7 +103,7 @@ second-engine: installed ##+ deploy and delete both templates on a second emulat
 bench: installed build/bench/.installed ##+ measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
 	$(python) -m proof.bench $(ARGS)
 
-check: installed ## run the checks: lint, format, types, import contracts, languages, words, and forgotten declarations
+check: installed ## run the checks: lint, format, types, import contracts, languages, words, promised contracts, and forgotten declarations
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
@@ -111,6 +111,7 @@ check: installed ## run the checks: lint, format, types, import contracts, langu
 	$(python) -m tools.declarations
 	$(python) -m tools.languages
 	$(python) -m docs.glossary_check
+	$(python) -m docs.promises
 	$(python) -m tests.support.omissions
 	@$(if $(findstring i,$(firstword -$(MAKEFLAGS))),,echo "All checks passed.")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import cost, events, patterns, permissions, readme, settings, table
+from docs.pages import asyncapi, cost, events, patterns, permissions, readme, settings, table
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
@@ -26,19 +26,11 @@ def render_pages() -> dict[str, str]:
         "access-patterns.md": patterns.render_page(),
         "events.md": events.render_page(),
         "settings.md": settings.render_page(),
-        "items.json": promises.render_items(),
-        **{f"events/{name}.json": text for name, text in events.render_schemas().items()},
+        "upgrades.md": promises.render_upgrades(),
+        "events.json": events.render_union(),
+        "asyncapi.json": asyncapi.render_document(),
+        **promises.render_contracts(),
     }
-
-
-def _is_contract(name: str) -> bool:
-    return name.endswith(".json")
-
-
-def _published_contracts() -> dict[str, str]:
-    """Return the stored contracts by their path in docs/."""
-    files = [*(DOCS / "events").glob("*.json"), *DOCS.glob("items.json")]
-    return {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 def main() -> None:
@@ -46,11 +38,7 @@ def main() -> None:
     if undescribed := list(settings.find_undescribed()):
         sys.exit("\n".join(undescribed))
     written = render_pages()
-    if broken := list(
-        promises.find_breaking_changes(
-            _published_contracts(), {name: text for name, text in written.items() if _is_contract(name)}
-        )
-    ):
+    if broken := list(promises.find_breaking_changes(promises.published_contracts(DOCS), written)):
         sys.exit(
             "No file was written, because these contracts would break (see docs/upgrades.md):\n" + "\n".join(broken)
         )

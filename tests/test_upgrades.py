@@ -211,7 +211,7 @@ def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Ro
 @pytest.fixture(scope="module")
 def files() -> Files:
     """The files in docs that describe contracts."""
-    return {name: text for name, text in generate.render_pages().items() if name.endswith(".json")}
+    return promises.render_contracts()
 
 
 def broken(before: Files, after: Files) -> list[str]:
@@ -230,42 +230,39 @@ def test_unchanged_contracts_are_compatible(files: Files) -> None:
 
 
 ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "must have one more": (
+    "item-attribute-added": (
         lambda it: it["Product"]["attributes"].update(colour="text"),
-        "Product of schema 1: stored items do not have colour. Give it a default.",
+        "Product of schema 1: stored items do not have colour.",
     ),
-    "an optional attribute becomes required": (
+    "item-attribute-required": (
         lambda it: it["Order"]["attributes"].update(paid="number"),
-        "Order of schema 1: stored items may lack paid. Migrate them, then raise the schema.",
+        "Order of schema 1: stored items may lack paid.",
     ),
-    "has it in another type": (
+    "item-attribute-type-changed": (
         lambda it: it["Product"]["attributes"].update(price="text"),
-        "Product of schema 1: the type of price changed from number to text. Add an attribute with another name.",
+        "Product of schema 1: the type of price changed from number to text.",
     ),
-    "has one no more that older code needs": (
+    "item-attribute-removed": (
         lambda it: it["Line"]["attributes"].pop("quantity"),
-        "Line of schema 1: older code that still runs needs quantity. Give it a default now, and remove it later.",
+        "Line of schema 1: older code that still runs needs quantity.",
     ),
-    "is no more": (
-        lambda it: it.pop("Return"),
-        "Return is no longer an item type. If no table has such items, delete it from docs/items.json.",
-    ),
+    "item-type-removed": (lambda it: it.pop("Return"), "Return is no longer an item type."),
 }
 
 
-@pytest.mark.parametrize("what", ITEMS)
-def test_a_change_that_breaks_older_items_or_older_code_is_rejected(files: Files, what: str) -> None:
-    edit, sentence = ITEMS[what]
-    assert broken(files, edited(files, "items.json", edit)) == [sentence]
+@pytest.mark.parametrize("rule", ITEMS)
+def test_a_change_that_breaks_older_items_or_older_code_is_rejected(files: Files, rule: str) -> None:
+    edit, sentence = ITEMS[rule]
+    assert broken(files, edited(files, "items.json", edit)) == [f"{rule}: {sentence} {promises.RULES[rule]}"]
 
 
 def test_former_names_are_read_until_no_table_has_them(files: Files) -> None:
     former = {"former_types": ["Gadget"], "former_names": {"name": "title"}}
     assert broken(edited(files, "items.json", lambda it: it["Product"].update(former)), files) == [
-        "Gadget is no longer an item type. If no table has such items, delete it from docs/items.json.",
+        f"item-type-removed: Gadget is no longer an item type. {promises.RULES['item-type-removed']}",
         (
-            "Product of schema 1: stored items may have title for name. If no table has such items, delete this former "
-            "name from docs/items.json."
+            "item-former-name-removed: Product of schema 1: stored items may have title for name. "
+            + promises.RULES["item-former-name-removed"]
         ),
     ]
 
@@ -309,32 +306,49 @@ def add(document: Any) -> None:
 
 
 EVENTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "a field is taken away": (take_away, "data no longer has the field total."),
-    "a field has another type": (
+    "event-field-removed": (take_away, "data no longer has the field total."),
+    "event-field-type-changed": (
         lambda it: data(it)["properties"][TOTAL].update(type="string"),
         "data.total has another type now.",
     ),
-    "a field may be missing": (
+    "event-field-optional": (
         lambda it: data(it)["required"].remove(TOTAL),
         "data no longer requires the field total.",
     ),
-    "a field must be there that those on their way lack": (
-        add,
-        "data requires the new field vat. Give it a default, because queued and archived events lack it.",
+    "event-field-required": (add, "data requires the new field vat."),
+    "event-value-removed": (
+        lambda it: data(it)["properties"]["status"]["enum"].remove("LAPSED"),
+        "data.status no longer lists the value LAPSED.",
     ),
 }
 
 
-@pytest.mark.parametrize("what", EVENTS)
-def test_an_event_change_that_breaks_subscribers_is_rejected(files: Files, what: str) -> None:
-    edit, sentence = EVENTS[what]
-    assert broken(files, edited(files, PAID, edit)) == [f"OrderPaid of schema 1: {sentence}"]
+@pytest.mark.parametrize("rule", EVENTS)
+def test_an_event_change_that_breaks_subscribers_is_rejected(files: Files, rule: str) -> None:
+    edit, sentence = EVENTS[rule]
+    assert broken(files, edited(files, PAID, edit)) == [
+        f"{rule}: OrderPaid of schema 1: {sentence} {promises.RULES[rule]}"
+    ]
+
+
+def test_each_rule_has_a_planted_change() -> None:
+    assert {*ITEMS, *EVENTS, "item-former-name-removed", "event-removed"} == promises.RULES.keys()
+
+
+def test_make_check_fails_with_the_rule_that_a_change_breaks(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:
+    makefile = (generate.DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    assert "$(python) -m docs.promises\n" in makefile.partition("\ncheck:")[2].partition("\n\n")[0]
+    monkeypatch.setattr(promises, "published_contracts", lambda: edited(files, PAID, add))
+    with pytest.raises(
+        SystemExit, match=r"^event-field-removed: OrderPaid of schema 1: data no longer has the field vat"
+    ):
+        promises.main()
 
 
 def test_removing_an_event_is_rejected_with_the_steps_to_take(files: Files) -> None:
     without = {name: text for name, text in files.items() if name != PAID}
     assert broken(files, without) == [
-        "OrderPaid is no longer published. If it has no subscribers, delete docs/events/OrderPaid.json."
+        "event-removed: OrderPaid is no longer published. If it has no subscribers, delete its file in docs/events."
     ]
 
 

@@ -1,4 +1,4 @@
-"""docs/events.md and docs/events/: the contracts of all events, and the reactions to them."""
+"""docs/events.md, docs/events.json and docs/events/: the contracts of all events, and the reactions to them."""
 
 import typing
 from collections.abc import Iterator, Mapping
@@ -51,6 +51,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "version": 2,
     "why": "RETURNED",
 }
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CARRIER_STATES = {"DISPATCHED", "DELIVERED"}
 """The states of a shipment that has a carrier."""
 
@@ -62,6 +63,18 @@ def render_page() -> str:
 def render_schemas() -> dict[str, str]:
     """A JSON Schema for each event, by its name."""
     return {event.name: markdown.as_json(event_schema(event)) + "\n" for event in EVENTS}
+
+
+def render_union() -> str:
+    """Return docs/events.json: the JSON Schema that accepts the detail of any event."""
+    union = {
+        "$schema": SCHEMA_DIALECT,
+        "$id": f"urn:{EVENT_SOURCE}:events",
+        "title": "ShopEvent",
+        "description": "the detail of any event of the shop",
+        "oneOf": [{"$ref": f"events/{event.name}.json"} for event in EVENTS],
+    }
+    return markdown.as_json(union) + "\n"
 
 
 def _sections() -> Iterator[str]:
@@ -77,7 +90,11 @@ dead-letter queue as its target:
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
 - **Fields may be added**, and also values of a field with a fixed list. Under the same `schema` number, no field is
-  removed or changes its meaning ([rules](upgrades.md#an-event)). Ignore fields and values that you do not know.
+  removed or changes its meaning ([rules](upgrades.md#the-rules)). Ignore fields and values that you do not know.
+
+[events.json](events.json) is the JSON Schema of all events, from which you can [generate a
+client](how-to/generate-a-client.md). [asyncapi.json](asyncapi.json) describes the bus and the webhooks (AsyncAPI 3).
+[Another team](how-to/subscribe-another-team.md) gets events in a queue of its own, also in its own account.
 """
     yield markdown.render_table(
         ("event", "meaning", "reactions"),
@@ -125,14 +142,17 @@ def _reaction_names(event: EventContract) -> str:
 
 
 def event_schema(event: EventContract) -> dict[str, Any]:
-    """The JSON Schema of an event's detail (draft 2020-12)."""
+    """The JSON Schema of an event's detail (draft 2020-12).
+
+    It accepts unknown fields, because fields may be added. Its `$id` has the number of the event's schema.
+    """
     parts: dict[str, Any] = {
         "id": {"type": "string", "description": "the id of the change: the same at each delivery"},
         "type": {"const": event.name, "description": "the event's name, as in `detail-type`"},
         "schema": {"const": event.schema, "description": "raised when a field changes its meaning"},
         "time": {"type": "string", "format": "date-time", "description": "the time of the change, stored in the item"},
         "version": {"type": "integer", "description": "the version of the item, raised by each change"},
-        "data": {"description": "the fields of this event", **_data_schema(event.data)},
+        "data": {"title": f"{event.name}Data", "description": "the fields of this event", **_data_schema(event.data)},
     }
     if event.is_joined:
         parts["images"] = {
@@ -141,7 +161,8 @@ def event_schema(event: EventContract) -> dict[str, Any]:
             "description": "the expired items of a day, as typed DynamoDB JSON; the other fields are of the first item",
         }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": SCHEMA_DIALECT,
+        "$id": f"urn:{EVENT_SOURCE}:events:{event.name}:{event.schema}",
         "title": event.name,
         "description": event.description,
         "type": "object",
