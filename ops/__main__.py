@@ -41,6 +41,7 @@ from ops.commands import (
     review,
     smoke,
     stripe_setup,
+    subscribe,
 )
 from ops.targets import Subparsers
 from ops.terminal_text import colored
@@ -77,6 +78,13 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (smoke, "smoke --stack orderstream-dev"),
         (canary_setup, "canary-setup --stack orderstream-prod"),
         (stripe_setup, "stripe-setup --stack orderstream-prod"),
+        (
+            subscribe,
+            (
+                "subscribe --account 123456789012 --events OrderPaid,OrderShipped "
+                "--bus arn:aws:events:eu-central-1:111122223333:event-bus/BUS"
+            ),
+        ),
     ),
     "Set up the terminal": ((completion, "completion bash"),),
 }
