@@ -63,7 +63,7 @@ record: installed ##+ record new routes, keys, units, probes and retained resour
 	$(python) -m proof.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
-all-examples: installed ##+ run the slow tests, and all examples of the tests of which `make test` runs only a few
+all-examples: installed build/clients/.installed ##+ run the slow tests, and all examples of the tests of which `make test` runs only a few
 	$(python) -m pytest -m "slow or thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # The longest test file is first, so that no process waits for it at the end.
@@ -215,8 +215,10 @@ locks: .venv/.installed ##+ update the lock files from the .in files and package
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/requirements.txt proof/requirements.in
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/clients/requirements.txt proof/clients/requirements.in
 	$(compile_second) $(if $(UPGRADE),--upgrade) --output-file proof/second_engine/requirements.txt proof/second_engine/requirements.in
 	$(npm) --package-lock-only
+	$(npm) --package-lock-only --prefix proof/clients
 	@echo "Next: review the difference, then run 'make test'."
 
 # Each stamp is touched when its step is complete, so an interrupted installation starts again.
@@ -247,6 +249,14 @@ build/bench/.installed: proof/requirements.txt .venv/.installed
 	@echo "Installing the packages of the benchmarks into build/bench"
 	@rm -rf build/bench
 	@$(python) -m uv pip install --python $(python) --quiet --target build/bench --compile-bytecode --require-hashes --requirement $<
+	@touch $@
+
+# The generators need other versions of packages than the shop does.
+build/clients/.installed: proof/clients/requirements.txt proof/clients/package.json proof/clients/package-lock.json .venv/.installed
+	@echo "Installing the generators of clients into build/clients"
+	@rm -rf build/clients && mkdir -p build && cp -R proof/clients build/clients
+	@$(python) -m uv pip install --python $(python) --quiet --target build/clients/python --require-hashes --requirement $<
+	@$(npm) --no-save --prefix build/clients
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json .venv/.installed

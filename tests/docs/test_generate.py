@@ -111,6 +111,14 @@ def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_doe
 
 
 def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> None:
+    details = publish_everything(harness)
+    assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
+    for detail in details:
+        Draft202012Validator(event_schema(EVENTS_BY_NAME[detail["type"]])).validate(detail)
+
+
+def publish_everything(harness: ShopHarness) -> list[Mapping[str, Any]]:
+    """Return the details of the events that a shop published, at least one of each event."""
     harness.open_shop(available=20)
     with record_calls("events", "PutEvents") as calls:
         outdate_a_started_payment(harness)
@@ -120,10 +128,7 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
         start, end = Instant("2026-11-01T00:00:00.000Z"), Instant("2026-12-01T00:00:00.000Z")
         list_exports.request_export(harness.shop, STAFF, "export", "orders", start, end)
         harness.process_all()
-    details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
-    assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
-    for detail in details:
-        Draft202012Validator(event_schema(EVENTS_BY_NAME[detail["type"]])).validate(detail)
+    return [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
 
 
 def outdate_a_started_payment(harness: ShopHarness) -> None:

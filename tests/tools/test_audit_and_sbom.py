@@ -95,6 +95,7 @@ def test_a_package_that_is_installed_here_because_of_its_marker_must_be_audited(
         locks.DEPLOYED_LOCK,
         locks.PYTHON_LOCK,
         locks.PROJECT / "proof/requirements.txt",
+        locks.PROJECT / "proof/clients/requirements.txt",
         locks.PROJECT / "proof/second_engine/requirements.txt",
     ],
 )
@@ -112,7 +113,7 @@ def test_every_installation_of_python_packages_checks_the_hashes(
 ) -> None:
     makefile = (locks.PROJECT / "Makefile").read_text().replace("\\\n", " ")
     installs = [line for line in makefile.splitlines() if re.search(r"\bpip install\b", line)]
-    assert len(installs) == 2, "one for .venv, with uv and the rest; one for the benchmarks"
+    assert len(installs) == 3, "one for .venv, with uv and the rest; one for the benchmarks, one for generated clients"
     assert "'/^--only-binary/p;/^uv==/,/# via/p'" in makefile, "the lock of uv has the options of its lock"
     assert "--ignore-scripts" in makefile.partition("npm = ")[2].splitlines()[0]
     for line in installs:
