@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from docs import markdown
-from functions.model.events import EVENT_SOURCE, EVENTS, EventContract
+from functions.model.events import EVENT_SOURCE, EVENTS, EVENTS_BY_NAME, WEBHOOK_EVENTS, EventContract
 from tools.version import read_version
 
-SHOP_ONLY = {"ImportPartQueued", "ExportPartRequested"}
-"""The events with which the shop continues its own work."""
-WEBHOOK_EVENTS = tuple(event for event in EVENTS if not event.is_joined and event.name not in SHOP_ONLY)
-"""The events that the shop sends to webhooks."""
 WEBHOOK_HEADERS = {
     "type": "object",
     "properties": {
@@ -69,9 +65,12 @@ def render_document() -> str:
                 "address": None,
                 "title": "A subscriber's URL",
                 "description": "A POST request in the format of Standard Webhooks. The body is the same JSON as the "
-                "`detail` of the event on the bus.",
+                "`detail` of the event on the bus, without the field `outbox`.",
                 "servers": [{"$ref": "#/servers/subscriber"}],
-                "messages": _messages(WEBHOOK_EVENTS, lambda _: {"$ref": "#/components/schemas/webhookHeaders"}),
+                "messages": _messages(
+                    [EVENTS_BY_NAME[name] for name in WEBHOOK_EVENTS],
+                    lambda _: {"$ref": "#/components/schemas/webhookHeaders"},
+                ),
             },
         },
         "operations": {

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
-from functions.dynamodb.writes import WriteConflict, put_if_absent, update
+from functions.dynamodb.writes import ConditionFailed, WriteConflict, put_if_absent, update
 from functions.model.changes import Change
 from functions.model.entities import Delivery, OutboxEvent, Replay, Webhook, WebhookCursor
 from functions.model.events import WEBHOOK_EVENTS, OutboxPlace, ReceivedEvent, build_event_detail
@@ -209,8 +209,14 @@ def _waits_until(shop: ShopContext, webhook: Webhook) -> Instant | None:
 def _write(shop: ShopContext, before: WebhookCursor | None, after: WebhookCursor) -> WebhookCursor:
     """Store a cursor, and return it. Raises WriteConflict if it changed since it was read."""
     if before is None:
-        shop.table.write(put_if_absent(WEBHOOK_CURSOR, after))
-        return after
+        try:
+            shop.table.write(put_if_absent(WEBHOOK_CURSOR, after, condition_error=ConditionFailed))
+        except ConditionFailed as failed:
+            if failed.item is None or failed.item.ttl > shop.now().timestamp():
+                raise WriteConflict(WEBHOOK_CURSOR.type) from None
+            before = failed.item  # it has expired, but DynamoDB has not deleted it yet
+        else:
+            return after
     after = replace(after, version=before.version + 1)
     shop.table.write(update(WEBHOOK_CURSOR, before, after))
     return after

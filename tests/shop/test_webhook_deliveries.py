@@ -406,6 +406,15 @@ def test_events_are_kept_for_two_weeks(
     assert receiver.ids() == ids_of(shop, 2)
 
 
+def test_an_expired_cursor_that_is_not_deleted_yet_is_replaced(
+    shop: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str
+) -> None:
+    wake(shop, webhook_id, receiver, publish(shop, 1)[0])
+    clock.now += timedelta(days=OUTBOX_DAYS + 2)
+    wake(shop, webhook_id, receiver, publish(shop, 2)[0])
+    assert len(receiver.got) == 2
+
+
 # events that come late, and replays -----------------------------------------------------------------------------------
 def test_a_late_event_is_sent_with_the_later_ones_after_it(
     shop: ShopContext, receiver: Receiver, webhook_id: str
