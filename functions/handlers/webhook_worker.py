@@ -33,9 +33,12 @@ def send_events(
 
     def send_to(webhook: Webhook) -> Result:
         result = Result()
-        wanted = [event.outbox for event in events if event.outbox and is_subscribed(webhook, event)]
-        last_of_object = {place.object_id: place for place in sorted(wanted, key=lambda place: place.late)}
-        for place in last_of_object.values():
+        # An event that is published again also stands for later ones, which other webhooks have.
+        found = [event for event in events if event.outbox and (event.outbox.late or is_subscribed(webhook, event))]
+        wanted = [event.outbox for event in found if event.outbox]
+        wanted.sort(key=lambda place: (not place.late, place.position), reverse=True)
+        # One place of each object is enough: the first of those that are sent again, or else any place.
+        for place in {place.object_id: place for place in wanted}.values():
             deliver(shop, webhook.webhook_id, place, send, result, is_out_of_time)
         return result
 

@@ -323,7 +323,7 @@ class ReceivedEvent:
 
 @dataclass(frozen=True)
 class OutboxPlace:
-    """Where an event is in the outbox of webhooks (OutboxEvent). `late`: later events may have been sent already."""
+    """Where an event is in the outbox of webhooks (OutboxEvent). `late`: it is published again, so send it again."""
 
     object_id: str
     position: str

@@ -106,7 +106,6 @@ UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments 
 WEBHOOKS              = Query[e.Webhook](     id="W1",   description="all webhooks",                                           rows=(t.WEBHOOK,), newest_first=False, consistent=True)
 WEBHOOK_BY_ID         = Get[e.Webhook](       id="W1b",  description="webhook by id",                                          rows=(t.WEBHOOK,))
 OUTBOX_OF_OBJECT      = Query[e.OutboxEvent]( id="W2",   description="events of an object for webhooks, oldest first",         rows=(t.OUTBOX_EVENT,), newest_first=False, consistent=True)
-OUTBOX_EVENT_BY_POSITION = Get[e.OutboxEvent](   id="W2b",  description="event of an object for webhooks, by position",           rows=(t.OUTBOX_EVENT,))
 CURSORS_OF_WEBHOOK    = Query[e.WebhookCursor](id="W3",  description="what a webhook has of each object",                      rows=(t.WEBHOOK_CURSOR,), newest_first=False, consistent=True)
 WEBHOOK_CURSOR_BY_OBJECT = Get[e.WebhookCursor]( id="W3b",  description="what a webhook has of an object",                        rows=(t.WEBHOOK_CURSOR,))
 WAITING_CURSORS       = Query[e.WebhookCursor](id="W3c", description="objects whose next event waits for its retry, by time",  rows=(t.WEBHOOK_CURSOR,), index="gsi3", newest_first=False)

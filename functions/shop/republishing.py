@@ -6,6 +6,7 @@ is published again only for MAX_REPLAY_AGE_DAYS, because later a consumer may ha
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from functions.dynamodb.actors import acting
@@ -90,7 +91,17 @@ def build_recent_events(shop: ShopContext, found: Iterable[Change]) -> list[Mapp
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
     webhooks = list_subscribed(shop)
     recent = (build_wanted_event(shop, one, webhooks, late=True) for one in found if one.at >= oldest)
-    return [detail for detail in recent if detail]
+    return _wake_once([detail for detail in recent if detail])
+
+
+def _wake_once(details: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Let only the first event of each object wake the worker of webhooks, which then sends the later ones, too."""
+    places = [detail["outbox"] for detail in details if "outbox" in detail]
+    first = {place["object_id"]: place for place in sorted(places, key=itemgetter("position"), reverse=True)}
+    others = [place for place in places if place != first[place["object_id"]]]
+    return [
+        {name: value for name, value in detail.items() if name != "outbox" or value not in others} for detail in details
+    ]
 
 
 def changes_to_current_state(shop: ShopContext, change: Change) -> list[Change]:

@@ -25,7 +25,6 @@ from functions.model.entities import Delivery, OutboxEvent, Replay, Webhook, Web
 from functions.model.events import WEBHOOK_EVENTS, OutboxPlace, ReceivedEvent, build_event_detail
 from functions.model.patterns import (
     CURSORS_OF_WEBHOOK,
-    OUTBOX_EVENT_BY_POSITION,
     OUTBOX_OF_OBJECT,
     WAITING_CURSORS,
     WEBHOOK_BY_ID,
@@ -97,8 +96,8 @@ def build_wanted_event(
 ) -> dict[str, Any] | None:
     """Return the event of a change as `events.build_event_detail` does. If a webhook has it, put it in the outbox.
 
-    Then the event also has "outbox", which wakes the worker. `late`: whether the event is published again, so that
-    later events of its object may have been sent already. Then these are sent once more after it. Safe to repeat.
+    Then the event also has "outbox", which wakes the worker. `late`: whether the event is published again. Then it and
+    the later events of its object are sent once more, because webhooks may lack it. Safe to repeat.
     """
     detail = build_event_detail(change)
     if detail is None or not any(_has(webhook, detail["type"], detail["data"]) for webhook in webhooks):
@@ -106,8 +105,6 @@ def build_wanted_event(
     object_id = f"{change.image['PK']['S']}/{change.image['SK']['S']}".replace("#", ":")
     created = change.image.get(change.row.created_field, {"S": ""})["S"]
     place: dict[str, Any] = {"object_id": object_id, "position": f"{created}/{change.version:010}"}
-    if late and shop.table.get(OUTBOX_EVENT_BY_POSITION, **place) is not None:
-        late = False
     kept_from = shop.now() if late else datetime.fromisoformat(change.at)
     stored = OutboxEvent(
         **place,
@@ -117,10 +114,8 @@ def build_wanted_event(
         body=json.dumps(detail, separators=(",", ":")),
         ttl=int((kept_from + timedelta(days=OUTBOX_DAYS)).timestamp()),
     )
-    try:
+    with suppress(WriteConflict):  # it is there from an earlier time: its bytes stay
         shop.table.write(put_if_absent(OUTBOX_EVENT, stored))
-    except WriteConflict:  # published again: the first bytes stay
-        late = False
     return {**detail, "outbox": {**place, "late": late}}
 
 
