@@ -11,7 +11,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import retention, retries
-from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import Reaction
 from stacks.dead_letters import DeadLetterQueue
 from stacks.function import ShopFunction
@@ -61,12 +60,15 @@ class ReactionQueue(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=receives, queue=self.dead_letter_queue),
             removal_policy=stage.removal_policy,
         )
+        pattern = reaction.event_pattern
         self.rule = events.Rule(
             self,
             "Rule",
             event_bus=bus,
             description=f"{reaction.name}: {reaction.effect}",
-            event_pattern=_event_pattern(reaction),
+            event_pattern=events.EventPattern(
+                source=pattern["source"], detail_type=pattern.get("detail-type"), detail=pattern.get("detail")
+            ),
             targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letter_queue)],
         )
         self.mapping_id = self._map_to_function(reaction, function) if function else ""
@@ -88,11 +90,3 @@ class ReactionQueue(Construct):
             {"Serverless-LambdaEventSourceMappingDestination": "The queue has a dead-letter queue."},
         )
         return str(mapping.event_source_mapping_id)
-
-
-def _event_pattern(reaction: Reaction) -> events.EventPattern:
-    """Return the pattern of the events that are sent to the queue. Without names, all events with a field match."""
-    if not reaction.only_with:
-        return events.EventPattern(source=[EVENT_SOURCE], detail_type=list(reaction.event_names))
-    outer, inner = reaction.only_with.split(".")
-    return events.EventPattern(source=[EVENT_SOURCE], detail={outer: {inner: events.Match.exists()}})

@@ -6,10 +6,12 @@ From the declarations in this module the stack creates the rules, the queues, th
 permissions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from functions.model.events import EVENTS_BY_NAME
+from functions.model.events import EVENT_SOURCE, EVENTS_BY_NAME
 from functions.model.lambdas import lambda_name
 from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS, PRODUCT_ALERTS
 from functions.model.retries import DEFAULT_WAITS, RetryWaits
@@ -45,6 +47,14 @@ class Reaction:
     waits: RetryWaits = DEFAULT_WAITS
     continues_itself: bool = False
     only_with: str = ""
+
+    @property
+    def event_pattern(self) -> Mapping[str, Any]:
+        """The pattern of the bus rule that sends events to the queue."""
+        if not self.only_with:
+            return {"source": [EVENT_SOURCE], "detail-type": [*self.event_names]}
+        outer, inner = self.only_with.split(".")
+        return {"source": [EVENT_SOURCE], "detail": {outer: {inner: [{"exists": True}]}}}
 
     def check(self) -> None:
         """Raise TypeError if events.py lacks an event, or if the Lambda's module is missing or has another name."""

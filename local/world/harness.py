@@ -29,7 +29,6 @@ from functions.adapters import payment_provider
 from functions.handlers import order_deadlines
 from functions.model import reactions
 from functions.model.entities import Address
-from functions.model.events import EVENT_SOURCE
 from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, ShopContext
@@ -72,6 +71,7 @@ VARIABLES = {
     "RETURN_WINDOW_DAYS": "30",
     "AUDIT_DAYS": "730",
     "LINES_PER_SECOND": "1000000",
+    "WEBHOOK_TEST_HOST": "127.0.0.1",
 }
 
 
@@ -337,7 +337,7 @@ def _create_resources() -> dict[str, str]:
     for reaction in reactions.REACTIONS:
         url = sqs.create_queue(QueueName=reaction.name)["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        pattern = json.dumps({"source": [EVENT_SOURCE], "detail-type": list(reaction.event_names)})
+        pattern = json.dumps(reaction.event_pattern)
         bus.put_rule(Name=reaction.name, EventBusName=VARIABLES["BUS_NAME"], EventPattern=pattern)
         targets = [{"Id": reaction.name, "Arn": arn}]
         bus.put_targets(Rule=reaction.name, EventBusName=VARIABLES["BUS_NAME"], Targets=targets)

@@ -19,4 +19,5 @@ VARIABLES = {
     "PROVIDER_SECRET": "provider",
     "PUBLISHABLE_KEY": "pk_test_1",
     "PUBLIC_URL": "https://shop.example",
+    "WEBHOOK_TEST_HOST": "127.0.0.1",
 }

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from functions.api.app import app
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.dynamodb.writes import put_if_absent
 from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
-from functions.model.table import LIST_EXPORT
+from functions.model.table import LIST_EXPORT, WEBHOOK
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -83,6 +84,9 @@ BODIES: dict[str, Any] = {
     "POST /orders/{order_id}/payments/{payment_id}/reverse": {"reason": "counted twice"},
     "POST /orders/{order_id}/payments/{payment_id}/assign": {"to_order_id": "o1", "reason": "named in the receipt"},
     "POST /exports": {"list": "orders", "from": "2026-11-01", "to": "2026-12-01"},
+    "POST /webhooks": {"url": "http://127.0.0.1:9/", "events": ["OrderPaid"], "where": {"currency": "EUR"}},
+    "PATCH /webhooks/{webhook_id}": {"events": [], "status": "PAUSED"},
+    "POST /webhooks/{webhook_id}/replay": {"from": "2026-11-01"},
     "POST /guest/orders": BASKET | {"name": "Gil Gray", "email": "gil@example.com"},
     "POST /guest/orders/quote": BASKET,
     "POST /orders": BASKET | {"note": "Ring twice", "reference": "PO 7"},
@@ -126,8 +130,11 @@ IDEMPOTENT_ROUTES = {
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/settle",
     "POST /orders/{order_id}/returns",
+    "POST /webhooks",
+    "POST /webhooks/{webhook_id}/secret",
 }
 STAFF_ROUTES = {
+    *(key for key in ROUTES if " /webhooks" in key),
     "POST /products:import",
     "POST /exports",
     "GET /exports/{export_id}",
@@ -290,6 +297,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     invoiced = fulfil_order(api.shop, guest["guest_order_id"])
     assert invoiced is not None
     api.shop.table.write(put_if_absent(LIST_EXPORT, SAMPLES[LIST_EXPORT]))
+    api.shop.table.write(put_if_absent(WEBHOOK, replace(SAMPLES[WEBHOOK], replay=None)))
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
@@ -307,6 +315,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
         "export_id": SAMPLES[LIST_EXPORT].export_id,
         "import_id": api.send_file("{}").body["import_id"],
         "product_id": "mug",
+        "webhook_id": SAMPLES[WEBHOOK].webhook_id,
     }
 
 

@@ -32,6 +32,9 @@ BEST_SELLER, SALES_MINUTE, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.SALES_MI
 PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
 
 
+OUTBOX_EVENT, CURSOR, DELIVERY = (SAMPLES[row] for row in (t.OUTBOX_EVENT, t.WEBHOOK_CURSOR, t.DELIVERY))
+
+
 REPLACING = {row for row in t.ROWS if row.replaces}
 
 
@@ -78,6 +81,10 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.COMPANY, replace(SAMPLES[t.COMPANY], company_id=f"b{n}")
         yield t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=f"B{n}")
         yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
+        yield t.WEBHOOK, replace(SAMPLES[t.WEBHOOK], webhook_id=f"w1{n}")
+        yield t.OUTBOX_EVENT, replace(OUTBOX_EVENT, position=f"{AT}/00000001{n:02}")
+        yield t.WEBHOOK_CURSOR, replace(CURSOR, object_id=f"ORDER:o1{n}/ORDER", retry_at=moment(1 + n))
+        yield t.DELIVERY, replace(DELIVERY, at=moment(n))
     for shard in range(e.STATUS_SHARDS.read):
         for n in range(6):
             yield t.SALES_MINUTE, replace(SALES_MINUTE, shard=str(shard), minute=moment(n), currency="USD")
@@ -134,6 +141,10 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.LIST_EXPORT, replace(SAMPLES[t.LIST_EXPORT], export_id=id)
         yield t.EARLIER_TIMELINE, replace(EARLIER, first_version=n)
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=n + 1)
+        yield t.WEBHOOK, replace(SAMPLES[t.WEBHOOK], webhook_id=id)
+        yield t.OUTBOX_EVENT, replace(OUTBOX_EVENT, position=f"{AT}/1{n:09}", event_id=id)
+        yield t.WEBHOOK_CURSOR, replace(CURSOR, object_id=f"ORDER:{id}/ORDER", retry_at=behind)
+        yield t.DELIVERY, replace(DELIVERY, at=before, event_id=id)
         yield (
             t.SALES_MINUTE,
             replace(SALES_MINUTE, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before),

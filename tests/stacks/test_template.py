@@ -117,7 +117,9 @@ def test_a_reader_loses_no_record_and_its_batching_window_is_short(
 def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: SynthesizedTemplate, reaction: Any) -> None:
     rules = dev.properties("AWS::Events::Rule").values()
     (rule,) = [it for it in rules if it["Description"].startswith(f"{reaction.name}: ")]
-    assert rule["EventPattern"] == {"source": ["orderstream"], "detail-type": list(reaction.event_names)}
+    by_name = {"detail-type": list(reaction.event_names)}
+    by_field = {"detail": {"outbox": {"position": [{"exists": True}]}}}
+    assert rule["EventPattern"] == {"source": ["orderstream"]} | (by_field if reaction.only_with else by_name)
     assert rule["EventBusName"] == {"Ref": next(iter(dev.resources("AWS::Events::EventBus")))}
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]

@@ -126,4 +126,12 @@ PROBES = (
     _query("R3", "customers whose erasure is not finished, oldest first", partitions=4),
     _get("R4", "latest alert campaign for a product and event"),
     _query("R5", "payments and kept events that match no order, oldest first"),
+    _query("W1", "all webhooks", consistent=True),
+    _get("W1b", "webhook by id"),
+    _query("W2", "events of an object for webhooks, oldest first", consistent=True),
+    _get("W2b", "event of an object for webhooks, by position"),
+    _query("W3", "what a webhook has of each object", consistent=True),
+    _get("W3b", "what a webhook has of an object"),
+    _query("W3c", "objects whose next event waits for its retry, by time"),
+    _query("W4", "attempts to send events to a webhook, newest first"),
 )
