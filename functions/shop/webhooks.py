@@ -137,13 +137,14 @@ def _change(shop: ShopContext, caller: Caller, webhook_id: str, decide: Callable
 
 
 def delete_webhook(shop: ShopContext, caller: Caller, webhook_id: str) -> None:
-    """Delete a webhook. Only staff may call it. Safe to repeat. What is left of it in the table expires."""
-    caller.require_group("staff")
+    """Delete a webhook. Only staff may call it. What is left of it in the table expires.
+
+    Raises NotAllowed, and NotFound, for example if an earlier call deleted it.
+    """
 
     def attempt() -> None:
-        found = shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook_id)
-        if found is not None:
-            shop.table.write(delete(WEBHOOK, found), *deletion_entry(shop, WEBHOOK, found))
+        found = get_webhook(shop, caller, webhook_id)
+        shop.table.write(delete(WEBHOOK, found), *deletion_entry(shop, WEBHOOK, found))
 
     retry_on_conflict(shop, attempt)
 

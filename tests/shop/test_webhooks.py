@@ -82,8 +82,7 @@ def test_a_change_keeps_what_it_does_not_name_and_can_be_repeated(shop: ShopCont
 def test_a_deleted_webhook_is_gone_and_the_audit_trail_says_who_deleted_it(shop: ShopContext) -> None:
     webhook_id = create(shop)
     with acting_as(Actor(by="staff:1", command="DELETE /webhooks/{webhook_id}")):
-        for _ in range(2):
-            delete_webhook(shop, STAFF, webhook_id)
+        delete_webhook(shop, STAFF, webhook_id)
     assert list_webhooks(shop, STAFF) == ()
     (entry,) = list_audit_of_item(shop, ListRequest(STAFF, 10), "WEBHOOKS").items
     assert entry.by == "staff:1"
@@ -124,6 +123,6 @@ def test_only_staff_may_use_webhooks(shop: ShopContext, name: str) -> None:
     webhook_id = create(shop)
     with pytest.raises(NotAllowed):
         COMMANDS[name](shop, ANN, webhook_id)
-    if name not in ("create", "list", "delete"):
+    if name not in ("create", "list"):
         with pytest.raises(NotFound):
             COMMANDS[name](shop, STAFF, "unknown")

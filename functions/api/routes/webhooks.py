@@ -186,7 +186,7 @@ def change_webhook(caller: SignedIn, webhook_id: Id, change: WebhookChange) -> W
 
 @router.delete("/webhooks/<webhook_id>", openapi_extensions=problem_responses(NotAllowed))
 def delete_webhook(caller: SignedIn, webhook_id: Id) -> DeletedWebhook:
-    """Delete a webhook. Nothing is sent to it any more. Safe to repeat. For staff."""
+    """Delete a webhook. Nothing is sent to it any more. For staff."""
     webhooks.delete_webhook(shop(), caller, webhook_id)
     return DeletedWebhook(webhook_id=webhook_id)
 
