@@ -9,7 +9,7 @@ from functions.api.app import app
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.dynamodb.writes import put_if_absent
 from functions.model.public_routes import GUEST_ROUTES, ROUTES_WITHOUT_AUTHORIZER
-from functions.model.table import LIST_EXPORT, WEBHOOK
+from functions.model.table import DELIVERY, LIST_EXPORT, WEBHOOK
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from local.world.payment_provider import REFUSED, FakeProvider
@@ -297,7 +297,8 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     invoiced = fulfil_order(api.shop, guest["guest_order_id"])
     assert invoiced is not None
     api.shop.table.write(put_if_absent(LIST_EXPORT, SAMPLES[LIST_EXPORT]))
-    api.shop.table.write(put_if_absent(WEBHOOK, replace(SAMPLES[WEBHOOK], replay=None)))
+    webhook = replace(SAMPLES[WEBHOOK], replay=None, status="PAUSED", paused_by="failures")  # nothing is sent
+    api.shop.table.write(put_if_absent(WEBHOOK, webhook), put_if_absent(DELIVERY, SAMPLES[DELIVERY]))
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "rate": 1000}).status == 201
     assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
@@ -315,7 +316,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
         "export_id": SAMPLES[LIST_EXPORT].export_id,
         "import_id": api.send_file("{}").body["import_id"],
         "product_id": "mug",
-        "webhook_id": SAMPLES[WEBHOOK].webhook_id,
+        "webhook_id": webhook.webhook_id,
     }
 
 

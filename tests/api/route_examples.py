@@ -182,6 +182,7 @@ PREPARATIONS: Mapping[str, Callable[[ApiHarness, World], Changes]] = {
     "POST /orders/{order_id}/returns": _deliver_order,
     "PUT /products/{product_id}/reviews/me": lambda _, world: _review(world),
     "POST /payments/events": _place_order,
+    "POST /webhooks": lambda _, __: {"body": BODIES["POST /webhooks"]},
     "GET /audit": lambda _, world: {"query": f"item=ORDER:{world['order_id']}"},
     "GET /activity": lambda api, _: {"query": f"day={api.shop.now():%Y-%m-%d}"},
 }

@@ -93,6 +93,7 @@ NULL_ELSEWHERE = {
     "CategoryWithAncestors": "parent",
     "CompanyPage": "company",  # only the first page has the company
     "AuditAnswer": "sort_key reason values_before values_after",  # null for a tool; not given; new or deleted item
+    "DeliveryAnswer": "status",  # null if no answer came
     "ImportAnswer": "ended_at",  # null while the import runs
     "InvoiceAnswer": "address seller",  # null if the customer is erased; if staff had stored no seller
     # null if the order is archived
@@ -104,6 +105,7 @@ NULL_ELSEWHERE = {
     "RatingAnswer": "average",  # null without reviews
     "Received": "payment_id status",  # null if the event is about nothing that the shop knows
     "SellerAnswer": "bank",  # null if staff gave none
+    "WebhookAnswer": "paused_by",  # null while it is active
     "WholeOrder": "order",  # only the first page has the order
 }
 """By model: fields that no example shows as null, because they are null only as the comment says."""
