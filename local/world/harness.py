@@ -29,7 +29,7 @@ from functions.adapters import payment_provider
 from functions.handlers import order_deadlines
 from functions.model import reactions
 from functions.model.entities import Address
-from functions.runtime import clients, environment, secrets
+from functions.runtime import clients, environment, secrets, subscriptions
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, ShopContext
 from local.event_source_mappings.records import is_unchanged, to_lambda_record
@@ -296,6 +296,7 @@ def run_shop(
         patch.setenv(name, value)
     _clear_aws()
     environment.load_environment.cache_clear()
+    subscriptions.read_webhooks.cache_clear()
     harness = ShopHarness(engine, clients.create_shop(table_name, pepper=lambda: PEPPER), queues)
     wired = clients.create_shop
 
