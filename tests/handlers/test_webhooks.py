@@ -1,6 +1,5 @@
 """Tests the way of an event to webhooks: from the stream through the outbox and the bus to the worker, and retries."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -40,7 +39,7 @@ class Endpoints:
 
 
 @pytest.fixture
-def endpoints(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoints]:
+def endpoints(monkeypatch: pytest.MonkeyPatch) -> Endpoints:
     made = Endpoints()
     monkeypatch.setattr(webhook_sender, "send", made.send)
     return made

@@ -473,7 +473,7 @@ def test_a_replay_can_be_of_some_events_or_of_one_object(
         ({"object_id": OBJECT}, first),
     ):
         receiver.got.clear()
-        replay(shop, STAFF, webhook_id, since, **options)  # type: ignore[arg-type]
+        replay(shop, STAFF, webhook_id, since, **options)
         clock.now += timedelta(seconds=1)
         retry(shop, webhook_id, receiver)
         assert sorted(receiver.ids()) == sorted(expected)
