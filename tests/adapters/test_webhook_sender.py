@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -27,71 +27,12 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from functions.adapters import webhook_sender
 from functions.adapters.webhook_sender import AddressRefused, check_address, is_public
 from functions.shop.webhook_deliveries import Answer, Message
+from tests.support.webhook_receiver import HERE, OK, Receiver, receiving
 
-HERE, NAME = "127.0.0.1", "hooks.example.com"
+NAME = "hooks.example.com"
 OLD_SECRET, SECRET = "whsec_b2xkIHNlY3JldCBvZiB0aGUgdGVzdA==", "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 BODY = '{"type":"OrderPaid","data":{"name":"Änne"}}'
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 LATE = "no answer within 0.3 seconds"
-Talk = Callable[[socket.socket], object]
-
-
-# receivers ------------------------------------------------------------------------------------------------------------
-@dataclass
-class Receiver:
-    """A server on this machine. `talk`: gets each connection after its request; if `is_raw`, before its first byte.
-
-    `tls`: encrypts the connections.
-    """
-
-    talk: Talk
-    tls: ssl.SSLContext | None = None
-    is_raw: bool = False
-    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
-    """Each request: its first line, its headers with names in lower case, and its body."""
-    listener: socket.socket = field(default_factory=lambda: socket.create_server((HERE, 0)))
-    is_over: threading.Event = field(default_factory=threading.Event)
-    has_hung_up: threading.Event = field(default_factory=threading.Event)
-    """Set when a sender has closed its connection."""
-
-    def __post_init__(self) -> None:
-        self.port: int = self.listener.getsockname()[1]
-
-    def accept(self) -> None:
-        with suppress(OSError):  # the end of the test closes the listener
-            while True:
-                threading.Thread(target=self.serve, args=self.listener.accept()[:1], daemon=True).start()
-
-    def serve(self, connected: socket.socket) -> None:
-        with suppress(OSError), connected:  # the sender has closed the connection
-            if self.is_raw:
-                self.talk(connected)
-                return
-            secured = self.tls.wrap_socket(connected, server_side=True) if self.tls else connected
-            with secured, secured.makefile("rb") as request:
-                first, *rest = iter(request.readline, b"\r\n")
-                headers = {name.lower(): value for name, value in (line.decode().strip().split(": ") for line in rest)}
-                body = request.read(int(headers["content-length"]))
-                self.requests.append((first.decode().strip(), headers, body))
-                self.talk(secured)
-
-    def wait_for_hang_up(self, connected: socket.socket) -> None:
-        with suppress(ConnectionError):
-            connected.recv(1)
-        self.has_hung_up.set()
-
-
-@contextmanager
-def receiving(talk: Talk | bytes, tls: ssl.SSLContext | None = None, *, is_raw: bool = False) -> Iterator[Receiver]:
-    """Run a receiver that talks like this, or that sends these bytes."""
-    receiver = Receiver(talk if callable(talk) else lambda connected: connected.sendall(talk), tls, is_raw)
-    threading.Thread(target=receiver.accept, daemon=True).start()
-    try:
-        yield receiver
-    finally:
-        receiver.is_over.set()
-        receiver.listener.shutdown(socket.SHUT_RDWR)
-        receiver.listener.close()
 
 
 def send(receiver: Receiver, path: str = "/", secrets: Sequence[str] = (SECRET,), body: str = BODY) -> Answer:
