@@ -37,7 +37,7 @@ from functions.shop.shop import ShopContext, retry_on_conflict
 from functions.shop.webhooks import valid_secrets
 
 LEASE_SECONDS = 60
-"""How long a lease lasts after the last event. An attempt takes at most SEND_SECONDS of webhook_sender and a write."""
+"""How long a lease lasts after the last event. webhook_sender limits an attempt to 15 seconds."""
 PAGE = 10
 FAILURES_BEFORE_WAITING = 5
 """After how many failures without a success a webhook gets only one attempt at a time."""
