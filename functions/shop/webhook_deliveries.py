@@ -295,7 +295,7 @@ class _Sending:
             event_name=event.event_name,
             object_id=event.object_id,
             attempt=cursor.attempts + 1,
-            status=answer.status,
+            http_status=answer.status,
             error=answer.error,
             ms=answer.ms,
             ttl=int((self.shop.now() + timedelta(days=OUTBOX_DAYS)).timestamp()),

@@ -207,7 +207,7 @@ def test_an_attempt_has_the_id_and_the_bytes_of_the_event_and_is_stored(
         clock.now += timedelta(minutes=minutes)
         retry(shop, webhook_id, receiver)
     assert len({(message.event_id, message.body) for message in receiver.got}) == 1
-    told = [(one.attempt, one.status, one.error, one.ms) for one in attempts(shop, webhook_id)]
+    told = [(one.attempt, one.http_status, one.error, one.ms) for one in attempts(shop, webhook_id)]
     assert told == [(3, 200, None, 5), (2, None, "no answer", 10_000), (1, 503, None, 5)]
 
 

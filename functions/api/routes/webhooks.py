@@ -128,7 +128,7 @@ class DeliveryAnswer(ResponseModel):
     event_name: str
     object_id: str
     attempt: int
-    status: int | None
+    status: int | None = Field(validation_alias="http_status")
     error: str | None
     ms: int
 

@@ -105,7 +105,7 @@ class WebhookCursor:
 
 @entity
 class Delivery:
-    """One attempt to send an event. `status`: of the answer; None if there was none, then `error` says why."""
+    """One attempt to send an event. `http_status`: of the answer; None if there was none, then `error` says why."""
 
     webhook_id: str
     at: Instant
@@ -113,7 +113,7 @@ class Delivery:
     event_name: str
     object_id: str
     attempt: int
-    status: int | None
+    http_status: int | None
     error: str | None
     ms: int
     ttl: int
