@@ -23,7 +23,12 @@ def test_every_schedule_of_the_template_is_found() -> None:
     assert {one.rule_arn.rpartition("/")[2] for one in found} == rules
     intervals = {name.partition("Function")[0]: one.interval for one in found for name, _ in one.targets}
     minute = timedelta(minutes=1)
-    assert intervals == {"OrderDeadlines": minute, "BacklogMetrics": 5 * minute, "CustomerErasure": 60 * minute}
+    assert intervals == {
+        "OrderDeadlines": minute,
+        "BacklogMetrics": 5 * minute,
+        "CustomerErasure": 60 * minute,
+        "WebhookRetries": minute,
+    }
 
 
 @pytest.mark.parametrize("by", [timedelta(seconds=30), timedelta(hours=1), timedelta(days=400)])
