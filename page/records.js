@@ -1,4 +1,4 @@
-// The records of the shop by time, for staff: documents, payments and refunds, money that needs a person, and imports.
+// The records of the shop by time, for staff: documents, payments and refunds, money that needs a person, imports and webhooks.
 
 import { get, once, pause, post } from "./api.js";
 import { asUtc, field, form, rangeFields } from "./forms.js";
@@ -37,6 +37,7 @@ const RECORDS = {
   undocumented: { title: "Missing credit notes", lead: "Orders with money that left without a credit note, oldest first.", ...missingCreditNotes },
   audit: { title: "Audit trail", lead: "Who of the staff and the operators changed what, and why.", open: openAudit },
   exports: { title: "Exports", lead: "Files of a list, as CSV and as NDJSON, for a spreadsheet or the bookkeeper.", open: openExport },
+  webhooks: { title: "Webhooks", lead: "Addresses to which the shop sends its events, and each attempt to send one.", open: (view) => fill(view.card, "webhooks", async () => (await import("./webhooks.js")).show(view)) },
   imports: { title: "Import products", lead: "Create or change products, and add stock, from a CSV or NDJSON file.", open: openImport },
 };
 

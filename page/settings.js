@@ -5,6 +5,7 @@
  * the page also shows the shop's internals. On AWS, `sign_in` has the sign-in settings: {url, client_id, scope}
  * with Cognito, or {issuer, client_id, scope, audience, groups_claim} with another OpenID provider.
  * `languages`: the name of each language of the order page by its code. `language`: the one of users who chose none.
+ * `webhook_events`: the events that webhooks can have.
  */
 export const [settings, english] = await Promise.all([read("settings.json"), read("languages/en.json")]).catch((error) => {
   document.querySelector("#main .loading").textContent = "The shop does not answer. Reload this page in a moment.";

@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.model.events import WEBHOOK_EVENTS
 from functions.model.languages import language_names
 from stacks import PROJECT
 from stacks.cloudfront import ApiDistribution
@@ -86,6 +87,7 @@ class ShopPage(Construct):
                 "sign_in": sign_in,
                 "language": stage.language,
                 "languages": language_names(),
+                "webhook_events": [*WEBHOOK_EVENTS],
             },
             bucket=bucket,
             distribution=front.distribution,

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
+from functions.model.events import WEBHOOK_EVENTS
 from functions.model.languages import language_names
 from local.chaos import Chaos
 from local.laptop import payment_provider, users
@@ -62,7 +63,14 @@ FORWARDED_RESPONSE_HEADERS = (
     "Server-Timing",
     "X-Request-Id",
 )
-PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api", "language": "en", "languages": language_names()}
+PAGE_SETTINGS = {
+    "laptop": True,
+    "shop": "Orderstream",
+    "api": "/api",
+    "language": "en",
+    "languages": language_names(),
+    "webhook_events": WEBHOOK_EVENTS,
+}
 """The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60

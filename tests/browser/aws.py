@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import urllib3
 
+from functions.model.events import WEBHOOK_EVENTS
 from functions.model.languages import language_names
 from local.laptop.http_server import serve_page_file
 from local.laptop.shop_client import RunningShop
@@ -202,6 +203,7 @@ def serve_page(shop: RunningShop, sign_in: dict[str, Any], provider: str) -> Ite
         "laptop": False,
         "language": "en",
         "languages": language_names(),
+        "webhook_events": WEBHOOK_EVENTS,
         "shop": "Mugs & More",
         "api": "",
         "sign_in": sign_in,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from standardwebhooks.webhooks import Webhook
 
@@ -16,11 +17,13 @@ class Subscriber:
     """`url`: its address. `secret`: set it to the webhook's secret. `bodies`: of each event, by its id.
 
     `versions`: the versions in which the events of each object arrived first, by item type and id. `mistakes`: what was
-    wrong in the requests.
+    wrong in the requests. `events`: all events as they arrived, also repeated ones. `status`: of its answers.
     """
 
     url: str
     secret: str = ""
+    status: int = 204
+    events: list[dict[str, Any]] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)
     types: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     versions: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -31,6 +34,7 @@ class Subscriber:
         Webhook(self.secret).verify(body, headers)
         event, id = json.loads(body), headers["webhook-id"]
         with self.lock:
+            self.events.append(event)
             if self.bodies.setdefault(id, body) != body:
                 self.mistakes.append(f"other bytes of {id}")
             data = event["data"]
@@ -55,7 +59,7 @@ def run_subscriber() -> Iterator[Subscriber]:
                 subscriber.receive({name.lower(): value for name, value in self.headers.items()}, body)
             except Exception as error:  # noqa: BLE001  the test reports it
                 subscriber.mistakes.append(repr(error))
-            self.send_response(204)
+            self.send_response(subscriber.status)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from functions.model.archive_columns import archive_columns, archive_views
+from functions.model.events import WEBHOOK_EVENTS
 from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
 from functions.model.retention import EXPORT_DAYS
 from functions.model.table import INDEX_PROJECTIONS
@@ -1003,6 +1004,7 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
         },
         "language": "en",
         "languages": {"de": "Deutsch", "en": "English"},
+        "webhook_events": [*WEBHOOK_EVENTS],
     }
 
 
