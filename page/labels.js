@@ -1,5 +1,4 @@
-// The texts of the order page in its user's language, one file for each language. All other views are in English. The
-// files also have the texts of webhooks.
+// The texts of the order page in its user's language, one file for each language. All other views are in English.
 // Also texts that differ between the local shop and a shop on AWS.
 
 import { english, read, settings } from "./settings.js";
