@@ -163,13 +163,6 @@ def _wait_until_processed(shop: RunningShop) -> None:
         time.sleep(CHECK_INTERVAL_SECONDS)
 
 
-def place_and_pay(people: DemoClients, product_id: str) -> str:
-    """Place an order for one piece of the product, pay for it, and return the order id."""
-    placed = people.place_order(product_id, quantity=1)
-    people.pay_order(placed)
-    return str(placed["order_id"])
-
-
 def measure_reference_speed() -> float:
     """Return the speed of this machine, to compare runs: the iterations per second of a fixed loop in one thread."""
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0

@@ -2,9 +2,7 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,6 @@ from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
 LAPTOP = "laptop"
-METRIC_DELAY_SECONDS = 180
-"""How long CloudWatch takes to show the metrics of the last step."""
 DESTROY = Step(
     "destroy",
     "Nothing that costs money is left.",
@@ -71,17 +67,14 @@ def prove(
     results: list[Result] = []
     began, interrupted = datetime.now(UTC), False
     try:
-        collect(results, target, run_steps(target, options.skip, STEPS))
+        collect(results, run_steps(target, options.skip, STEPS))
     except KeyboardInterrupt:
         interrupted = True
         print("\nInterrupted." if keep else "\nInterrupted. The stage is destroyed now.", flush=True)
     finally:
         results += without_result(results, STEPS)
-        if isinstance(target, DeployedTarget):
-            with suppress(KeyboardInterrupt):
-                measure_late(target, results, wait=not interrupted)
         try:
-            collect(results, target, run_steps(target, ["destroy"] if keep else (), [DESTROY]))
+            collect(results, run_steps(target, ["destroy"] if keep else (), [DESTROY]))
         except KeyboardInterrupt:
             interrupted = True
         results += without_result(results, [DESTROY])
@@ -100,24 +93,11 @@ def prove(
     return 130 if interrupted else int(judge(results) != "passed")
 
 
-def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: Iterable[Result]) -> None:
-    """Append the result of each step when the step ends. If the shop is local, add its usage before the shop stops."""
+def collect(results: list[Result], found: Iterable[Result]) -> None:
+    """Append and print the result of each step when the step ends."""
     for one in found:
         results.append(one)
-        if isinstance(target, LocalTarget) and one.started_at:
-            one.usage = target.measure(one.started_at, one.started_at + one.seconds)
         print(f"--- {one.step.name}: {one.outcome.status}: {one.outcome.seen}", flush=True)
-
-
-def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: bool) -> None:
-    """Add the usage of each step from CloudWatch. Call this before the stage is destroyed.
-
-    `wait`: whether to wait until CloudWatch has the last metrics, which arrive some minutes late."""
-    measured = [one for one in results if one.started_at and one.step.needs_shop]
-    if wait and measured:
-        time.sleep(METRIC_DELAY_SECONDS)
-    for one in measured:
-        one.usage = target.measure(one.started_at, one.started_at + one.seconds)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

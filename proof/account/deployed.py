@@ -36,7 +36,7 @@ from ops.commands.review import MAPPING, review_templates
 from ops.scenarios import EffectMissing, ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from proof.account import shop_steps
-from proof.account.outcome import OK, NotPossible, Outcome, ProofUsage, StepFailed
+from proof.account.outcome import OK, NotPossible, Outcome, StepFailed
 from proof.account.probes import judge_probes
 from proof.conformance.probes import PROBES
 from proof.conformance.runners import aws
@@ -53,8 +53,6 @@ WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 RECOVERY_SECONDS = 1_800
 """How long to wait until a write can be restored: point-in-time recovery usually includes it within five minutes."""
 RESTORE_SECONDS = 2 * 3_600
-SWITCH_SECONDS = 60
-"""How long an invocation may still run after its mapping is disabled: the timeout of its function."""
 ORDERING_THREADS = 2
 PATIENCE_SECONDS = 300
 
@@ -133,39 +131,6 @@ class DeployedTarget:
         """Run an operator tool. Raises StepFailed if it fails."""
         if self.run([sys.executable, "-m", "ops", *words], PROJECT):
             raise StepFailed(f"python -m ops {shlex.join(words)} failed: see its output")
-
-    def measure(self, start: float, end: float) -> ProofUsage:
-        """Return, from CloudWatch, the usage of all minutes that began between two times."""
-        try:
-            return self._measure(start, end)
-        except (Exception, SystemExit):  # noqa: BLE001  without a metric, the stage must still be destroyed
-            return ProofUsage()
-
-    def _measure(self, start: float, end: float) -> ProofUsage:
-        name = self.shop.outputs["TableName"]
-        indexes = self.shop.client("dynamodb").describe_table(TableName=name)["Table"].get("GlobalSecondaryIndexes", [])
-        places = [{"TableName": name}] + [
-            {"TableName": name, "GlobalSecondaryIndexName": one["IndexName"]} for one in indexes
-        ]
-        (api,) = self.shop.resources("AWS::ApiGatewayV2::Api")
-
-        def add_up(namespace: str, metric: str, dimensions: Mapping[str, str]) -> float:
-            found = self.shop.client("cloudwatch").get_metric_statistics(
-                Namespace=namespace,
-                MetricName=metric,
-                Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
-                StartTime=datetime.fromtimestamp(start // 60 * 60, UTC),
-                EndTime=datetime.fromtimestamp(max(end, start + 60) // 60 * 60, UTC),
-                Period=60,
-                Statistics=["Sum"],
-            )
-            return float(sum(point["Sum"] for point in found["Datapoints"]))
-
-        return ProofUsage(
-            requests=add_up("AWS/ApiGateway", "Count", {"ApiId": api}),
-            read_units=sum(add_up("AWS/DynamoDB", "ConsumedReadCapacityUnits", place) for place in places),
-            write_units=sum(add_up("AWS/DynamoDB", "ConsumedWriteCapacityUnits", place) for place in places),
-        )
 
 
 # deploys --------------------------------------------------------------------------------------------------------------

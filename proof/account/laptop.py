@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from contextlib import ExitStack
-from datetime import datetime
-from typing import Any
 
 from local.laptop.aws_process import LocalAws
 from local.laptop.load_test import check_mails
-from local.laptop.log_files import read_log
 from local.laptop.own_shop import run_own_shop
 from local.laptop.shop_client import PROJECT, RunningShop
 from local.laptop.shop_target import local_target
 from ops.targets import ShopTarget
 from proof.account import shop_steps
-from proof.account.outcome import OK, Outcome, ProofUsage, StepFailed
+from proof.account.outcome import OK, Outcome, StepFailed
 from proof.account.probes import judge_probes
 from proof.conformance.__main__ import LOCAL_CREDENTIALS
 from proof.conformance.probes import PROBES
@@ -62,32 +58,6 @@ class LocalTarget:
     def stop(self) -> None:
         self.running = None
         self._started.close()
-
-    def measure(self, start: float, end: float) -> ProofUsage:
-        """Return the usage that the functions logged between two times, in seconds since the epoch."""
-        if self.running is None:
-            return ProofUsage()
-        text = read_log(self.running.aws.function_log)
-        lines = [line for line in map(_parse_line, text.splitlines()) if start <= line.get("at", 0.0) <= end]
-        return ProofUsage(
-            requests=sum(line.get("message") == "request_handled" for line in lines),
-            read_units=sum(line.get("ReadUnits", 0.0) for line in lines),
-            write_units=sum(line.get("WriteUnits", 0.0) for line in lines),
-        )
-
-
-def _parse_line(text: bytes) -> dict[str, Any]:
-    """Return a line of the functions' log with its time `at`, in seconds since the epoch; {} if it is not JSON."""
-    try:
-        line: dict[str, Any] = json.loads(text)
-        at = (
-            line["_aws"]["Timestamp"] / 1000
-            if "_aws" in line
-            else datetime.fromisoformat(line["timestamp"]).timestamp()
-        )
-    except (ValueError, LookupError, TypeError):
-        return {}
-    return {**line, "at": at}
 
 
 def start(target: LocalTarget) -> Outcome:

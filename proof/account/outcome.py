@@ -26,12 +26,3 @@ class Outcome:
     seen: str
     probes: Mapping[str, str] = field(default_factory=dict)
     listed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ProofUsage:
-    """The API requests and the capacity units of the table that a step used. None means unknown."""
-
-    requests: float | None = None
-    read_units: float | None = None
-    write_units: float | None = None

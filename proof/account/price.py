@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ops.cost import usage
-from ops.cost.bill import MILLION, bill, load_month, load_prices, total
-from proof.account.outcome import ProofUsage
+from ops.cost.bill import bill, load_month, load_prices, total
 
 MAX_DOLLARS = 2.0
 STAGE_HOURS = 5
@@ -34,16 +33,3 @@ def estimate_dollars(stage: str, orders: int) -> float:
         + USERS * user
         + PROBES_DOLLARS
     )
-
-
-def step_dollars(used: ProofUsage) -> float | None:
-    """Return the price of a step's requests and capacity units in dollars, or None if they are unknown."""
-    if used.requests is None or used.read_units is None or used.write_units is None:
-        return None
-    prices: Mapping[str, Any] = load_prices()
-    table, others = prices["table_classes"]["STANDARD"], prices["others"]
-    request = others["api_request_million"] + others["lambda_request_million"]
-    spent = (
-        used.requests * request + used.read_units * table["read_million"] + used.write_units * table["write_million"]
-    )
-    return float(spent / MILLION)

@@ -4,15 +4,14 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from docs.markdown import render_table
 from proof.account.outcome import NOT_HERE
 from proof.account.outcome import NOT_RUN as STEP_NOT_RUN
-from proof.account.price import step_dollars
 from proof.account.steps import Result, judge
+from proof.conformance.board import escape
 from proof.conformance.results import DIFFERS, NOT_RUN
 from stacks import PROJECT
 
@@ -44,15 +43,12 @@ def build_report(results: Sequence[Result], *, target: str, dollars: float | Non
 
 
 def _step(one: Result) -> dict[str, Any]:
-    dollars = step_dollars(one.usage)
     return {
         "name": one.step.name,
         "proves": one.step.proves,
         "result": one.outcome.status,
         "seen": one.outcome.seen,
         "seconds": round(one.seconds, 1),
-        **asdict(one.usage),
-        "dollars": None if dollars is None else round(dollars, 4),
     }
 
 
@@ -85,37 +81,24 @@ def _parts(report: Mapping[str, Any]) -> Iterator[str]:
     )
     cost = "" if report["estimated_dollars"] is None else f", at most {report['estimated_dollars']:.2f} USD by estimate"
     yield f"On {where}, begun {report.get('began')}, {report['seconds']:.0f} s{cost}. What the steps do: docs/prove.md."
-    columns = ("step", "result", "seen", "s", "requests", "read units", "write units", "USD")
-    yield render_table(columns, [_row(one) for one in report["steps"]])
+    yield render_table(("step", "result", "seen", "s"), [_row(one) for one in report["steps"]])
     if missing := report["not_run"]:
         yield "## Steps that did not run"
-        yield render_table(("step", "why"), [(name, _escape(why)) for name, why in missing.items()])
+        yield render_table(("step", "why"), [(name, escape(why)) for name, why in missing.items()])
     if different := report["differences"]:
         yield "## Probes that differ"
-        rows = [(f"`{one['probe']}`", "yes" if one["listed"] else "**no**", _escape(one["found"])) for one in different]
+        rows = [(f"`{one['probe']}`", "yes" if one["listed"] else "**no**", escape(one["found"])) for one in different]
         yield render_table(("probe", "listed", "found"), rows)
     if not_run := {name: why for name, why in report["probes"].items() if why.startswith(NOT_RUN)}:
         yield "## Probes that could not be played"
-        yield render_table(("probe", "why"), [(f"`{name}`", _escape(why)) for name, why in not_run.items()])
+        yield render_table(("probe", "why"), [(f"`{name}`", escape(why)) for name, why in not_run.items()])
     if report["target"] == "aws":
         yield f"Please send this report to the authors of Orderstream: {SEND_TO}."
 
 
 def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    numbers = (one["requests"], one["read_units"], one["write_units"])
     result = one["result"] if one["result"] in ("ok", NOT_HERE) else f"**{one['result']}**"
-    return (
-        one["name"],
-        result,
-        _escape(one["seen"]),
-        f"{one['seconds']:.0f}",
-        *("-" if number is None else f"{number:,.0f}" for number in numbers),
-        "-" if one["dollars"] is None else f"{one['dollars']:.4f}",
-    )
-
-
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return one["name"], result, escape(one["seen"]), f"{one['seconds']:.0f}"
 
 
 def write_report(report: Mapping[str, Any], folder: Path = FOLDER) -> None:

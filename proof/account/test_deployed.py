@@ -72,50 +72,39 @@ def test_a_command_gets_no_variable_of_make_prove_and_the_python_of_the_project(
 
 
 # the failed deploy ----------------------------------------------------------------------------------------------------
-def fail_with(monkeypatch: pytest.MonkeyPatch, commands: Commands, *failed: tuple[str, str]) -> None:
-    commands.codes["fail_deploy=true"] = 1
-    events = [
-        {"LogicalResourceId": id, "ResourceType": kind, "ResourceStatus": "CREATE_FAILED"} for id, kind in failed
-    ] + [{"LogicalResourceId": "Table", "ResourceType": deployed.TABLE, "ResourceStatus": "DELETE_COMPLETE"}]
+LAST, ROLE = ("Failing", deployed.WAIT_CONDITION), ("Role", "AWS::IAM::Role")
+
+
+@pytest.mark.parametrize(
+    ("failed", "code", "exists", "error"),
+    [
+        ([LAST], 1, False, None),
+        ([], 1, False, (StepFailed, "did not fail at its last resource: no resource failed")),
+        ([ROLE, LAST], 1, False, (StepFailed, "did not fail at its last resource: Role")),
+        ([], 0, False, (StepFailed, "the deploy succeeded")),
+        ([LAST], 1, True, (NotPossible, "not its first deploy")),
+    ],
+)
+def test_only_a_first_deploy_that_fails_at_its_last_resource_is_as_wanted(
+    target: DeployedTarget,
+    commands: Commands,
+    monkeypatch: pytest.MonkeyPatch,
+    failed: list[tuple[str, str]],
+    code: int,
+    exists: bool,
+    error: tuple[type[Exception], str] | None,
+) -> None:
+    events = [{"LogicalResourceId": id, "ResourceType": kind, "ResourceStatus": "CREATE_FAILED"} for id, kind in failed]
+    events.append({"LogicalResourceId": "Table", "ResourceType": deployed.TABLE, "ResourceStatus": "DELETE_COMPLETE"})
     pages = SimpleNamespace(paginate=lambda **asked: [{"StackEvents": events}])
     client = SimpleNamespace(get_paginator=lambda operation: pages)
     monkeypatch.setattr(boto3, "client", lambda *_, **__: client)
-    monkeypatch.setattr(deployed, "is_first_deploy", lambda stack, region: True)
-
-
-def test_a_deploy_that_fails_at_its_last_resource_is_as_wanted(
-    target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_with(monkeypatch, commands, ("Failing", deployed.WAIT_CONDITION))
-    assert deployed.fail_deploy(target).status == OK
-    assert commands.ran == ["make deploy STAGE=dev ARGS=--require-approval never -c fail_deploy=true"]
-
-
-@pytest.mark.parametrize("failed", [[], [("Role", "AWS::IAM::Role"), ("Failing", deployed.WAIT_CONDITION)]])
-def test_a_deploy_that_fails_elsewhere_fails_the_step(
-    target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch, failed: list[tuple[str, str]]
-) -> None:
-    fail_with(monkeypatch, commands, *failed)
-    with pytest.raises(StepFailed, match=r"did not fail at its last resource: (Role|no resource failed)"):
-        deployed.fail_deploy(target)
-
-
-def test_a_deploy_that_must_fail_and_succeeds_fails_the_step(
-    target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_with(monkeypatch, commands)
-    commands.codes.clear()
-    with pytest.raises(StepFailed, match="the deploy succeeded"):
-        deployed.fail_deploy(target)
-
-
-def test_a_stage_that_exists_has_no_first_deploy_to_fail(
-    target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deployed, "is_first_deploy", lambda stack, region: False)
-    with pytest.raises(NotPossible, match="not its first deploy"):
-        deployed.fail_deploy(target)
-    assert commands.ran == []
+    monkeypatch.setattr(deployed, "is_first_deploy", lambda stack, region: not exists)
+    commands.codes["fail_deploy=true"] = code
+    with pytest.raises(error[0], match=error[1]) if error else nullcontext():
+        assert deployed.fail_deploy(target).status == OK
+    wanted = "make deploy STAGE=dev ARGS=--require-approval never -c fail_deploy=true"
+    assert commands.ran == ([] if exists else [wanted])
 
 
 # the end of a proof ---------------------------------------------------------------------------------------------------

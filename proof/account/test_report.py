@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.account.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, OK, Outcome, ProofUsage
+from proof.account.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, OK, Outcome
 from proof.account.probes import judge_probes
 from proof.account.report import build_report, render_report, write_report
 from proof.account.steps import STEPS, Result
@@ -46,11 +46,11 @@ def test_only_a_difference_that_is_not_listed_fails(
 
 
 def report(*outcomes: Outcome) -> dict[str, object]:
-    found = [Result(step, one, 1.0, 2.5, ProofUsage(3, 4.5, 6)) for step, one in zip(STEPS, outcomes, strict=False)]
+    found = [Result(step, one, 2.5) for step, one in zip(STEPS, outcomes, strict=False)]
     return build_report(found, target="aws", dollars=1.5, began="2026-11-25T21:00:00Z", region="eu-central-1")
 
 
-def test_the_report_names_each_difference_and_its_steps_with_units_and_cost(tmp_path: Path) -> None:
+def test_the_report_names_each_step_and_each_difference(tmp_path: Path) -> None:
     probes = Outcome(DIFFERS, "seen", {"a": "differs: x | y", "b": "differs: z", "c": "not run: w"}, ("b",))
     made = report(Outcome(OK, "fine"), probes, Outcome(NOT_HERE, "the reason"))
     write_report(made, tmp_path)
@@ -62,7 +62,7 @@ def test_the_report_names_each_difference_and_its_steps_with_units_and_cost(tmp_
         {"probe": "b", "found": "z", "listed": True},
     ]
     for row in (
-        "| failed deploy | ok | fine | 2 | 3 | 4 | 6 | 0.0000 |",
+        "| failed deploy | ok | fine | 2 |",
         "| deploy | **differs** | seen |",
         "| smoke | not possible here | the reason |",
         "| `a` | **no** | x \\| y |",
@@ -70,11 +70,6 @@ def test_the_report_names_each_difference_and_its_steps_with_units_and_cost(tmp_
         "| `c` | not run: w |",
     ):
         assert row in text, text
-
-
-def test_unknown_units_are_not_shown_as_zero() -> None:
-    made = build_report([Result(STEPS[0], Outcome(OK, "fine"), 1.0, 2.0)], target="laptop", dollars=None)
-    assert "| fine | 2 | - | - | - | - |" in render_report(made)
 
 
 def test_the_report_does_not_contain_the_number_of_the_account() -> None:

@@ -1,4 +1,4 @@
-"""Tests steps of `make prove` that are impossible, and the usage of a stage. `make laptop` runs the other steps."""
+"""Tests steps of `make prove` that are impossible. `make laptop` runs the other steps."""
 
 import subprocess
 from contextlib import nullcontext
@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from ops import targets
 from ops.targets import ShopTarget
 from proof.account import laptop, shop_steps
-from proof.account.deployed import DeployedTarget
-from proof.account.outcome import NotPossible, ProofUsage, StepFailed
+from proof.account.outcome import NotPossible, StepFailed
 
 
 def target_with(**clients: Any) -> Any:
@@ -38,33 +36,6 @@ def test_an_archive_that_does_not_come_fails_only_if_the_item_has_expired(
 def test_a_stage_without_a_canary_says_how_it_gets_one() -> None:
     with pytest.raises(NotPossible, match="set canary_minutes in its file"):
         shop_steps.run_canary(target_with())
-
-
-def test_the_usage_of_a_stage_is_that_of_its_table_and_its_indexes_and_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, dict[str, str], int]] = []
-
-    def get_metric_statistics(**query: Any) -> Any:
-        dimensions = {one["Name"]: one["Value"] for one in query["Dimensions"]}
-        asked.append((query["MetricName"], dimensions, int((query["EndTime"] - query["StartTime"]).total_seconds())))
-        return {"Datapoints": [{"Sum": 2.0}, {"Sum": 3.0}]}
-
-    table = {"GlobalSecondaryIndexes": [{"IndexName": "GSI1"}]}
-    target = target_with(
-        cloudwatch=SimpleNamespace(get_metric_statistics=get_metric_statistics),
-        dynamodb=SimpleNamespace(describe_table=lambda TableName: {"Table": table}),  # noqa: N803  boto3's name
-    )
-    monkeypatch.setattr(targets, "resolve_target", lambda args: target.shop)
-    assert DeployedTarget("dev").measure(600.0, 720.0) == ProofUsage(requests=5, read_units=10, write_units=10)
-    assert ("Count", {"ApiId": "api1"}, 120) in asked
-    assert ("ConsumedWriteCapacityUnits", {"TableName": "orders", "GlobalSecondaryIndexName": "GSI1"}, 120) in asked
-
-
-def test_usage_that_cannot_be_read_is_unknown_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(args: Any) -> Any:
-        raise SystemExit("Cannot read the stack")
-
-    monkeypatch.setattr(targets, "resolve_target", refuse)
-    assert DeployedTarget("dev").measure(600.0, 720.0) == ProofUsage()
 
 
 @pytest.mark.parametrize(

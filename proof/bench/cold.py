@@ -5,40 +5,30 @@ ends with the first answer of DynamoDB. For `event_publisher`, it ends with the 
 
 - The API imports a module of routes only when a request needs it, so a cold start's time depends on the route. The
   bench measures one route of each module with a slow import. Row `api` shows the slowest route.
-- "Processor" is the processor time until the first answer.
-- "At ... MB" simulates the share of a processor that Lambda gives a function with this memory: 58 % at 1,024 MB (the
-  API), 29 % at 512 MB (the readers), and a whole processor at 1,769 MB. The bench stops the process (SIGSTOP) when it
-  has used its share of a period of 20 ms. In rows "from its event on", the limit applies only after the first event,
-  because Lambda may give a function more processor time during the import. AWS does not promise this additional time.
-- The floor is a function that only reads one item, with http.client. "boto3 alone" reads the item with the bundle's
-  boto3. Stream functions import boto3, so they need at least this time. The API also imports pydantic and Powertools.
+- The floor is a function that only reads one item, with the bundle's boto3. The API also imports pydantic and
+  Powertools.
 """
 
 import compileall
 import http.client
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from functools import partial
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
-from functions.dynamodb.keys import to_instant
 from functions.model.lambdas import lambda_name
 from functions.model.reactions import HANDLERS
-from functions.shop import cancellation, customers, follows, imports, list_exports, products
 from local.world.dynamodb_engine import Engine
-from local.world.harness import ANN, STAFF, VARIABLES, WAREHOUSE
+from local.world.harness import VARIABLES
 from proof.bench import BENCH_PACKAGES, measured_shop
 from proof.bench.measure import Figure, Spread, spread
 from proof.bench.measured_shop import BenchShop
@@ -50,7 +40,7 @@ from proof.support.http_client import Token
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
 
-ROUNDS, THROTTLED_ROUNDS = 9, 5
+ROUNDS = 9
 TIMEOUT_SECONDS = 30
 MAX_SECONDS = 900
 """Lambda's maximum timeout. Functions stop before their deadline, so a shorter timeout could change the result."""
@@ -77,10 +67,6 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
     },
 }
 """The answers of all services except DynamoDB, by X-Amz-Target. A request with a target that is not listed gets {}."""
-MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
-"""The functions that are also measured with a limited share of a processor, and their deployed memory in MB."""
-WHOLE_PROCESSOR_MB = 1769
-PERIOD_SECONDS, POLL_SECONDS = 0.02, 0.0005
 SLOW_ROUTES = (
     "POST /orders",
     "PATCH /customers/{customer_id}",
@@ -92,7 +78,6 @@ SLOW_ROUTES = (
 COGNITO_ROUTE = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
 """The handler module of each function, by the function's name."""
-SCHEDULED = ("order_deadlines", "customer_erasure", "backlog_metrics")
 Event = Mapping[str, Any]
 
 
@@ -101,7 +86,6 @@ class StartAttempt:
     """The state of one cold start: its event, the time of its first answer, and its failure."""
 
     pending_event: dict[str, Any] | None
-    event_taken: threading.Event = field(default_factory=threading.Event)
     answered: threading.Event = field(default_factory=threading.Event)
     answered_at: float = 0
     failure: str = ""
@@ -132,10 +116,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         self.started = FakeAwsHandler.current  # requests of a killed process must not count for the next start
 
     def do_GET(self) -> None:
-        if "/runtime/invocation/next" not in self.path:
-            return self._answer(b"<ListBucketResult></ListBucketResult>")
         given, self.started.pending_event = self.started.pending_event, None
-        self.started.event_taken.set()
         if given is None:  # there is only one event; the bench kills the process while it waits for the next event
             time.sleep(TIMEOUT_SECONDS)
             return None
@@ -179,8 +160,6 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
             self.started.record_answer()
         self._answer(content, status=answer.status)
 
-    do_PUT = do_POST  # noqa: N815  http.server requires this name
-
     def _answer(self, body: bytes, headers: Mapping[str, str] | None = None, status: int = HTTPStatus.OK) -> None:
         self.send_response(status)
         for name, value in {
@@ -215,13 +194,11 @@ class MeasuredFunction:
     event: Mapping[str, Any]
     environment: Mapping[str, str]
     seconds: list[float] = field(default_factory=list)
-    processor_seconds: list[float] = field(default_factory=list)
 
-    def start(self, port: int, share: float = 1, since_event: bool = False) -> None:
-        """Start the function once in a new process, and record its times. Raises RuntimeError if it gets no answer.
+    def start(self, port: int) -> None:
+        """Start the function once in a new process, and record its time. Raises RuntimeError if it gets no answer.
 
-        `port`: the port of the fake AWS. `share`: the share of a processor that the process gets. With `since_event`,
-        the limit applies only after the function got its event.
+        `port`: the port of the fake AWS.
         """
         started = FakeAwsHandler.current = StartAttempt(dict(self.event))
         address = f"127.0.0.1:{port}"
@@ -240,50 +217,17 @@ class MeasuredFunction:
         command = [sys.executable, "-I", "-S", "-B", "-c", START_SCRIPT, self.handler, folders]
         began = time.perf_counter()
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-            if share < 1:
-                if since_event:
-                    started.event_taken.wait(TIMEOUT_SECONDS)
-                throttle(process, share, started.answered)
             answered = started.answered.wait(TIMEOUT_SECONDS)
-            ran = processor_seconds(process)
             process.kill()
             said = process.stdout.read() if process.stdout else b""
         if not answered or started.failure:
             raise RuntimeError(f"{self.name} did not start: {started.failure or said.decode(errors='replace')[-2000:]}")
         self.seconds.append(started.answered_at - began)
-        self.processor_seconds.append(ran)
 
     @property
     def took(self) -> Spread:
         """The milliseconds of all starts except the first. The first start may read files that are not cached yet."""
         return spread(self.seconds[1:]).scaled(1000)
-
-    @property
-    def ran(self) -> Spread:
-        """The processor time in milliseconds of all starts except the first."""
-        return spread(self.processor_seconds[1:]).scaled(1000)
-
-
-def processor_seconds(process: "subprocess.Popen[bytes]") -> float:
-    """Return the processor time of another process from its clock: see clock_getcpuclockid(3). Works only on Linux."""
-    return time.clock_gettime((~process.pid << 3) | 2)
-
-
-def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.Event) -> None:
-    """Limit a process to a share of a processor until `done` is set, as the kernel does in Lambda.
-
-    The process gets a quota of processor time for each PERIOD_SECONDS. When the process has used it, this function
-    stops the process until the next period. Unused time expires. Time beyond the quota counts for the next period.
-    """
-    quota, began = share * PERIOD_SECONDS, time.perf_counter()
-    left, at, used, stopped = quota, began, processor_seconds(process), False
-    while not done.wait(POLL_SECONDS) and process.poll() is None and at < began + TIMEOUT_SECONDS:
-        before, used_before = at, used
-        at, used = time.perf_counter(), processor_seconds(process)
-        left = min(left + share * (at - before), quota) - (used - used_before)
-        if (left >= quota) if stopped else (left <= 0):
-            stopped = not stopped
-            process.send_signal(signal.SIGSTOP if stopped else signal.SIGCONT)
 
 
 @contextmanager
@@ -301,45 +245,26 @@ def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
         _, queues = stack.enter_context(measured_shop.open_environment(engine))
         shop = stack.enter_context(measured_shop.open_shop(engine, queues))
-        functions = {name: _function(shop, name, event) for name, event in sorted(_events(shop).items())}
-        routes = {route: _function(shop, "api", event) for route, event in _requests(shop).items()}
+        requests, events = _requests(shop)
+        functions = {name: _function(shop, name, event) for name, event in sorted(events.items())}
+        routes = {route: _function(shop, "api", event) for route, event in requests.items()}
         bundle, environment = functions["copies_reader"].path[0], functions["copies_reader"].environment
-        bare = MeasuredFunction("floor", "proof.bench.floor.handler", (PROJECT, BENCH_PACKAGES), {}, environment)
-        alone = MeasuredFunction(
-            "boto3 alone", "proof.bench.floor.with_boto3", (bundle, BENCH_PACKAGES, PROJECT), {}, environment
+        floor = MeasuredFunction(
+            "floor", "proof.bench.floor.handler", (bundle, BENCH_PACKAGES, PROJECT), {}, environment
         )
         compileall.compile_dir(PROJECT / "proof/bench", quiet=1)
         port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
-            for function in (*routes.values(), *functions.values(), bare, alone):
+            for function in (*routes.values(), *functions.values(), floor):
                 function.start(port)
         cognito = routes.pop(COGNITO_ROUTE)
         slowest = max(routes, key=lambda route: routes[route].took.median)
-        functions["api"] = routes[slowest]
-        throttled = _throttled(port, functions)
 
-    rows = [Figure(f"`api`, at its slowest: {slowest}", "ms", routes[slowest].took, bare.took)]
-    rows += [Figure(f"`api`, {route}", "ms", it.took, bare.took) for route, it in routes.items() if route != slowest]
-    rows.append(Figure(f"`api`, {COGNITO_ROUTE}, which asks Cognito first", "ms", cognito.took, bare.took))
-    rows += [Figure(f"`{name}`", "ms", it.took, bare.took) for name, it in functions.items() if name != "api"]
-    rows += [Figure(f"`{name}`: processor", "ms", functions[name].ran, bare.ran) for name in MEMORY_MB]
-    return [*rows, *throttled, Figure("boto3 alone", "ms", alone.took, bare.took)]
-
-
-def _throttled(port: int, functions: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """Measure the functions of MEMORY_MB with a share of a processor: during the whole start, or after the event."""
-    ways = {
-        (name, since_event): replace(functions[name], seconds=[], processor_seconds=[])
-        for since_event in (False, True)
-        for name in MEMORY_MB
-    }
-    for _ in range(THROTTLED_ROUNDS + 1):
-        for (name, since_event), function in ways.items():
-            function.start(port, MEMORY_MB[name] / WHOLE_PROCESSOR_MB, since_event)
-    return [
-        Figure(f"`{name}` at {MEMORY_MB[name]:,} MB{', from its event on' * since_event}", "ms", function.took)
-        for (name, since_event), function in ways.items()
-    ]
+    rows = {f"`api`, at its slowest: {slowest}": routes.pop(slowest)}
+    rows |= {f"`api`, {route}": function for route, function in routes.items()}
+    rows[f"`api`, {COGNITO_ROUTE}, which asks Cognito first"] = cognito
+    rows |= {f"`{name}`": function for name, function in functions.items()}
+    return [Figure(name, "ms", function.took, floor.took) for name, function in rows.items()]
 
 
 def _function(shop: BenchShop, name: str, event: Event) -> MeasuredFunction:
@@ -353,41 +278,18 @@ def _function(shop: BenchShop, name: str, event: Event) -> MeasuredFunction:
     )
 
 
-def _events(shop: BenchShop) -> dict[str, Event]:
-    """Return an event for each function. Two orders (one is cancelled), a followed product that is back in
-    stock, an import, an export and a renamed customer cause these events. Scheduled functions get an event with the
-    time."""
-    harness, events = shop.harness, dict[str, Event]()
-    harness.open_shop(available=measured_shop.FULL_STOCK)
-    order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
-    harness.pay_order(order_id)
-    harness.pay_order(other, "evt_2", "pi_2")
-    shop.deliver_all(partial(_keep_first_event, events))
-    cancellation.cancel_order(harness.shop, ANN, other)
-    shop.deliver_all(partial(_keep_first_event, events))
-    cancellation.agree_cancel(harness.shop, WAREHOUSE, other)
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    products.create_product(harness.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
-    follows.follow_product(harness.shop, ANN, "jug")
-    products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
-    line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
-    imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
-    since, until = (to_instant(harness.now() + timedelta(days=days)) for days in (-1, 1))
-    list_exports.request_export(harness.shop, STAFF, "export", "orders", since, until)
-    customers.change_profile(harness.shop, ANN, ANN.id, "Ann Oak")
-    shop.deliver_all(partial(_keep_first_event, events))
-    harness.advance_days(days=400)
-    shop.deliver_all(partial(_keep_first_event, events))
-    at = {"time": harness.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
-    return events | dict.fromkeys(SCHEDULED, at)
+def _requests(shop: BenchShop) -> tuple[dict[str, Event], dict[str, Event]]:
+    """Return a valid request to each measured route, for a delivered order, and the events of functions in its life."""
+    events: dict[str, Event] = {}
 
+    def keep_first(name: str, batch: list[Any]) -> None:
+        events.setdefault(name, {"Records": batch})
 
-def _requests(shop: BenchShop) -> dict[str, Event]:
-    """Return a valid request to each measured route, for a delivered order."""
-    order_id = shop.harness.place_order("three", mug=1)
-    shop.harness.pay_order(order_id, "evt_3", "pi_3")
+    shop.harness.open_shop(available=measured_shop.FULL_STOCK)
     shop.deliver_all()
+    order_id = shop.harness.place_order("key-1", mug=1)
+    shop.harness.pay_order(order_id)
+    shop.deliver_all(keep_first)
     shop.harness.dispatch_order(order_id)
     shop.harness.deliver_order(order_id)
     requests: dict[str, Event] = {}
@@ -397,11 +299,4 @@ def _requests(shop: BenchShop) -> dict[str, Event]:
         key = "key-9" if route in IDEMPOTENT_ROUTES else None
         path = path.format(order_id=order_id, customer_id="ann")
         requests[route] = http_client.json_event(method, path, token, BODIES[route], key=key)
-    return requests
-
-
-def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> None:
-    """Store a function's first batch as its event. For the archive, store the first batch with an expired order."""
-    records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
-    if records:
-        events.setdefault(name, {"Records": records})
+    return requests, events

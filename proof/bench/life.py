@@ -14,13 +14,8 @@ items" includes the first change, and the next row includes both:
 
 With five lines, the shop is 44.5 units above the first floor: 21 write units and 23.5 read units. [Decision
 69](decisions/cost-and-scale.md#d69) lists what each unit is for.
-
-In the last rows, a change is delivered again. The shop then writes each copy again, and DynamoDB rejects the write by
-its condition on the copy's version. AWS bills the rejected write by the size of its item. A total sums up many items,
-so the shop also writes a marker for each counted item, to detect the repetition.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,27 +23,20 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from functions.handlers import copies_reader
 from functions.model.table import ROWS_BY_TYPE
 from local.world.dynamodb_engine import Engine
 from ops.cost.bill import load_prices
-from ops.item_size import item_bytes
 from proof.bench.measure import Figure, exact
 from proof.bench.measured_shop import (
-    LAMBDA_CONTEXT,
     PRICE,
     BenchShop,
-    SentRequest,
     open_environment,
     open_shop,
 )
-from proof.support import actors
 from proof.support.http_client import HOME_ADDRESS as HOME
-from proof.support.order_extras import MORE, furnish
 
 LINES = (1, 5, 20)
 QUANTITY = 2
-PLACING_LINES = (1, 5)
 ARCHIVE_DAYS, TTL_DAYS = 396, 30
 """How many days after its end an order is archived, and how many days later the `ttl` of its other items passes."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
@@ -66,13 +54,12 @@ Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Return the money, units and requests of an order's life, of its placement, and of a redelivered change."""
+    """Return the money, units and requests of an order's life, alone and in a burst."""
     with open_environment(engine) as (_, queues):
         lives = {lines: run_life(engine, queues, lines) for lines in LINES}
         found = [figure for lines, life in lives.items() for figure in _life_figures(lines, life)]
         found += burst_figures(engine, queues)
-        found += [figure for lines in PLACING_LINES for figure in _placing_figures(lines, lives[lines])]
-        return [*found, *_extra_figures(engine, queues), *deduplication_figures(engine, queues)]
+        return found
 
 
 # a life ---------------------------------------------------------------------------------------------------------------
@@ -253,92 +240,3 @@ def _size(value: Any) -> int:
     if value is None or isinstance(value, bool):
         return 1
     return len(str(value).encode()) if isinstance(value, str) else 1 + ceil(len(str(value)) / 2)
-
-
-# placing --------------------------------------------------------------------------------------------------------------
-def _placing_figures(lines: int, life: Life) -> Iterator[Figure]:
-    """Yield the units and requests of the step "placed". The floor reads only the customer and the products."""
-    called = f"placing an order, {lines} line{'s' * (lines > 1)}"
-    least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
-    for kind, floor in least.items():
-        unit = "requests" if kind == "requests" else "units"
-        most = None if kind == "read" else floor
-        yield Figure(f"{called}: {kind}", unit, exact(life.used["placed", "api"][kind]), exact(floor), most)
-
-
-def _extra_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield what each extra of an order costs, such as a discount code."""
-    for name, (order, _, _) in MORE.items():
-        with open_shop(engine, queues) as shop:
-            actors.open_shop(shop.harness.shop)
-            furnish(shop.harness.shop)
-            place = partial(actors.place_order_as, shop.harness.shop, actors.ANN, "plain", mug=1)
-            plain = _measure_step(shop, "plain", place)
-            more = _measure_step(shop, "more", partial(order, shop.harness.shop))
-        for unit, kinds in (("units", UNITS), ("requests", ("requests",))):
-            yield Figure(f"placing, more for {name}", unit, exact(sum(more[kind] - plain[kind] for kind in kinds)))
-
-
-def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Counter[str]:
-    shop.meter.step, shop.meter.function = step, "api"
-    with shop.meter.measure():
-        act()
-    return shop.meter.used[step, "api"]
-
-
-# deduplication --------------------------------------------------------------------------------------------------------
-def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield the requests and units that only detect a repetition: for a dispatched order, whose copies have a version,
-    and for a paid order, which also has totals. Raises AssertionError if a redelivery changes a copy."""
-    with open_shop(engine, queues) as shop:
-        shop.open("ann", ["mug"])
-        order_id = shop.place("ann", "key-1", {"mug": 1})
-        shop.deliver_all()
-        for name, act in {
-            "paid": partial(shop.pay, order_id, PRICE),
-            "dispatched": partial(shop.harness.dispatch_order, order_id),
-        }.items():
-            act()
-            batch, sent = _deliver_and_record(shop)
-            shares = [_deduplication_share(one) for one in sent]
-            called = f"detecting a repeated change of an order that is {name}"
-            yield Figure(called, "requests", exact(sum(requests for requests, _ in shares)))
-            yield Figure(called, "units", exact(sum(units for _, units in shares)))
-            rejected = _redeliver(shop, batch)
-        again = "the same change comes again: rejected writes"
-        yield Figure(again, "requests", exact(len(rejected)))
-        billed = sum(ceil(item_bytes(one.body["Item"]) / 1024) for one in rejected)
-        yield Figure(f"{again}, as AWS bills them", "units", exact(billed))
-
-
-def _deliver_and_record(shop: BenchShop) -> tuple[list[Any], list[SentRequest]]:
-    """Deliver all stream records and messages. Return the first batch of `copies_reader`, and the requests it caused.
-
-    The first batch contains the latest change of the order. Later batches may contain changes that follow from it.
-    """
-    calls: list[tuple[str, int, list[Any]]] = []
-    shop.meter.sent.clear()
-    with shop.meter.measure():
-        shop.deliver_all(lambda name, batch: calls.append((name, len(shop.meter.sent), batch)))
-    at = next(number for number, (name, _, _) in enumerate(calls) if name == "copies_reader")
-    return calls[at][2], shop.meter.sent[calls[at][1] : calls[at + 1][1]]
-
-
-def _redeliver(shop: BenchShop, records: list[Any]) -> list[SentRequest]:
-    """Deliver a batch to `copies_reader` again. Return its requests, which change no item."""
-    table = shop.harness.shop.table
-    before = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
-    shop.meter.sent.clear()
-    with shop.meter.measure():
-        assert copies_reader.handler({"Records": records}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
-    assert table.client.scan(TableName=table.name, ConsistentRead=True)["Items"] == before
-    return list(shop.meter.sent)
-
-
-def _deduplication_share(sent: SentRequest) -> tuple[int, float]:
-    """Return how many requests and units of `sent`, a request of `copies_reader`, only detect a repetition."""
-    if sent.operation == "TransactWriteItems":  # the totals are in one transaction with their contribution
-        marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
-        return 0, 2.0 * len(marks)
-    is_copy = sent.operation == "PutItem" and sent.body["Item"].get("type", {}).get("S") in COPIES
-    return (0, 0.0) if is_copy else (1, sent.units)

@@ -1,12 +1,7 @@
-"""Measure several functions in turn, so that a slow period of the machine slows all of them.
+"""States a result: the value, its unit, the lower bound, and the aim, which the value should not exceed."""
 
-A `Figure` states a result: the value, its unit, the lower bound, and the aim, which the value should not exceed.
-"""
-
-import gc
 import statistics
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -48,33 +43,3 @@ def spread(values: Iterable[float]) -> Spread:
     """Return the median and the quartiles of at least two values."""
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high)
-
-
-def measure_in_turns(
-    ways: Mapping[str, Callable[[], object]],
-    *,
-    rounds: int = 15,
-    times: int = 1,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, Spread]:
-    """Return the duration of one call of each function, in the clock's unit.
-
-    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: with
-    time.process_time, the work of other processes does not count.
-    """
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    gc.collect()
-    gc.freeze()  # otherwise each collection below visits every loaded module, and takes longer than the measured work
-    for number in range(rounds + 1):
-        for name, work in ways.items():
-            gc.collect()
-            gc.disable()
-            began = clock()
-            for _ in range(times):
-                work()
-            took = (clock() - began) / times
-            gc.enable()
-            if number:
-                taken[name].append(took)
-    gc.unfreeze()
-    return {name: spread(values) for name, values in taken.items()}

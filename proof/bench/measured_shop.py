@@ -5,9 +5,7 @@ accept.
 """
 
 import contextlib
-import gc
 import io
-import json
 import logging
 import os
 from collections import Counter
@@ -19,7 +17,6 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.core.models import botocore_stubber
 
 from functions.api.http import context
 from functions.dynamodb.capacity import READ_OPERATIONS
@@ -27,8 +24,7 @@ from functions.handlers.api import handler as api_handler
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets
-from functions.shop import cancellation, customers, payments, placing, products
-from functions.shop.fulfilment import fulfil_order
+from functions.shop import customers, payments, placing, products
 from functions.shop.shop import Caller
 from local.world.dynamodb_engine import REGION, Engine
 from local.world.harness import HOME_ADDRESS, PEPPER, STAFF, ShopHarness, aws_surroundings, run_shop
@@ -54,26 +50,14 @@ Quantities = Mapping[str, int]
 
 
 # measuring ------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class SentRequest:
-    """One request to DynamoDB, with its consumed units."""
-
-    function: str
-    operation: str
-    body: dict[str, Any]
-    units: float
-
-
 @dataclass
 class CapacityMeter:
     """Counts the requests to DynamoDB and their capacity units. `used`: the numbers "requests", "read" and "written",
     by step and function."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    sent: list[SentRequest] = field(default_factory=list)
     step: str = ""
     function: str = ""
-    _body: dict[str, Any] = field(default_factory=dict)
 
     def count(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
@@ -81,16 +65,12 @@ class CapacityMeter:
         used = self.used.setdefault((self.step, self.function), Counter())
         used["requests"] += 1
         used["read" if model.name in READ_OPERATIONS else "written"] += units
-        self.sent.append(SentRequest(self.function, model.name, self._body, units))
-
-    def record_body(self, params: dict[str, Any], **_: Any) -> None:
-        self._body = json.loads(params["body"])
 
     @contextmanager
     def measure(self) -> Iterator["CapacityMeter"]:
         """Count the requests of the shop's client in the `with` block."""
         events = clients.client("dynamodb").meta.events
-        hooks = {"before-parameter-build": _request_capacity, "before-call": self.record_body, "after-call": self.count}
+        hooks: dict[str, Any] = {"before-parameter-build": _request_capacity, "after-call": self.count}
         for name, hook in hooks.items():
             events.register(f"{name}.dynamodb", hook)
         try:
@@ -128,20 +108,6 @@ def discard_logs() -> Iterator[None]:
                 each.setStream(stream)
 
 
-@contextmanager
-def without_interference() -> Iterator[None]:
-    """Exclude moto's hooks, and the garbage collection of existing objects, from times measured in the `with` block.
-    Without these hooks, the block must not send requests to the fake bus, queues and buckets."""
-    gc.collect()
-    gc.freeze()
-    botocore_stubber.enabled = False
-    try:
-        yield
-    finally:
-        botocore_stubber.enabled = True
-        gc.unfreeze()
-
-
 # the shop -------------------------------------------------------------------------------------------------------------
 @dataclass
 class BenchShop:
@@ -165,12 +131,6 @@ class BenchShop:
     def pay(self, order_id: str, amount: int) -> None:
         event = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
         assert payments.record_payment(self.harness.shop, event, {"id": event.event_id}).result["status"] == "CAPTURED"
-
-    def fulfil(self, order_id: str) -> None:
-        fulfil_order(self.harness.shop, order_id)
-
-    def cancel(self, order_id: str) -> None:
-        cancellation.cancel_order(self.harness.shop, STAFF, order_id)
 
     def deliver_all(self, on_batch: Callable[[str, list[Any]], object] = lambda function, batch: None) -> None:
         """Deliver all records and messages. `on_batch`: called before each batch, with the function's name."""

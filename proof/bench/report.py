@@ -1,4 +1,4 @@
-"""Render the measurements for the terminal and as docs/performance.md."""
+"""Render the measurements as docs/performance.md."""
 
 import os
 import platform
@@ -9,31 +9,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from docs import markdown
-from proof.bench.measure import Figure, Spread, exact
+from proof.bench.measure import Figure, Spread
 from stacks import PROJECT
 
 PAGE = PROJECT / "docs" / "performance.md"
 HEAD = ("", "measured", "floor", "aim")
-SUMMARY = {
-    "A million orders of 1 line, from placement to archive": "an order's whole life, 1 line: money",
-    "A million orders of 5 lines": "an order's whole life, 5 lines: money",
-    "A million orders of 20 lines": "an order's whole life, 20 lines: money",
-    "Capacity units of an order of 5 lines": "an order's whole life, 5 lines: units",
-    "Requests to the table for an order of 5 lines": "an order's whole life, 5 lines: requests",
-    "First answer of an API that has to start, slowest kind of request": "`api`",
-    "Copying a change to all the places that show it": "copies_reader, a record: time",
-    "Placing an order of 5 lines, computing time": "POST /orders, 5 lines: processor",
-}
-"""The rows of the page's first table: a plain description, and how the name of the row's figure begins. If several
-figures match, the row shows the first figure."""
 INTRODUCTION = """
 The money is the price of the capacity units of the table and its indexes, on demand in us-east-1. Units, requests and
 bytes are the same in every run. Times are medians with their quartiles. They are valid for this machine only. The
-**floor** is a lower bound: the least cost that we know for the same work. The floors of `copies_reader` and "boto3
-alone" depend on our code; the others do not.
+**floor** is a lower bound: the least cost that we know for the same work. The floor of a cold start uses the bundle's
+boto3. The others do not depend on our code.
 
 `make bench` measures and prints everything. `make bench ARGS="--only life"` measures one section.
-`make bench ARGS=--write` writes this page.
+`make bench ARGS=--write` writes this page. `make load` measures how long effects take in a running shop
+([throughput](local.md#throughput)). Tests check that an access pattern uses the same units in a table of any size.
 """
 RIVAL = """
 ## The conventional implementation
@@ -62,26 +51,16 @@ class Section:
     figures: Sequence[Figure]
 
 
-def render_text(section: Section, seconds: float) -> str:
-    """Return a section as text for the terminal. `seconds`: how long its measurement took."""
-    rows = [HEAD, *map(_cells, section.figures)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"\n{section.title} ({seconds:.0f} s)", *(f"  {line}" for line in lines)])
+def render_section(section: Section) -> str:
+    table = markdown.render_table(*_drop_empty_columns([_cells(figure) for figure in section.figures]))
+    return f"## {section.title[0].upper()}{section.title[1:]}\n\n{describe(section.description)}\n\n{table}"
 
 
 def render_page(sections: Sequence[Section]) -> str:
     written = "<!-- Written by `make bench ARGS=--write`. -->"
-    lead = "This page shows what an order costs, and how long a customer or an effect waits. Lower figures are better."
-    parts = [
-        f"# Performance\n\n{written}\n\n{lead}",
-        render_summary(sections),
-        f"{INTRODUCTION}\n{_describe_machine()}",
-    ]
-    for section in sections:
-        words = describe(section.description)
-        table = markdown.render_table(*_drop_empty_columns([_cells(figure) for figure in section.figures]))
-        parts.append(f"## {section.title[0].upper()}{section.title[1:]}\n\n{words}\n\n{table}")
+    lead = "This page shows what an order costs, and how long a function takes to start. Lower figures are better."
+    parts = [f"# Performance\n\n{written}\n\n{lead}", f"{INTRODUCTION}\n{_describe_machine()}"]
+    parts += map(render_section, sections)
     return "\n\n".join(part.strip() for part in [*parts, RIVAL]) + "\n"
 
 
@@ -95,30 +74,6 @@ def _drop_empty_columns(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], S
     kept = [number for number, column in enumerate(zip(*rows, strict=True)) if any(column)]
     head, *shown = [[row[number] for number in kept] for row in (HEAD, *rows)]
     return head, shown
-
-
-def render_summary(sections: Sequence[Section]) -> str:
-    """Return the first table of the page, in plain words. Leaves out figures that were not measured."""
-    figures = [figure for section in sections for figure in section.figures]
-    found = {words: [it for it in figures if it.what.startswith(what)] for words, what in SUMMARY.items()}
-    rows = [[words, *_summary_cells(matching[0])] for words, matching in found.items() if matching]
-    return markdown.render_table((HEAD[0], HEAD[1], HEAD[3]), rows)
-
-
-def _summary_cells(figure: Figure) -> tuple[str, str]:
-    """Return the median without quartiles, and the aim. Measured times have three digits."""
-    value = figure.value
-    if value and value.low != value.high:
-        value = exact(float(f"{value.median:.3g}"))
-    return _format_spread(value, figure.unit.partition(" per ")[0]), _cells(figure)[3]
-
-
-def render_aims(sections: Sequence[Section]) -> str:
-    """Return a line for each aim: "reached" or "missed", the figure and the aim."""
-    rows = [_cells(it) for section in sections for it in section.figures if it.is_reached is not None]
-    return "\n".join(
-        f"{aim.rpartition(' ')[2]:<8} {what}: {value} ({aim.rpartition(' ')[0]})" for what, value, _, aim in rows
-    )
 
 
 def _describe_machine() -> str:

@@ -1,4 +1,4 @@
-"""Play probes: `python -m proof.conformance --model`, --laptop, --moto, --emulator or --aws, and names of probes."""
+"""Play probes: `python -m proof.conformance --model`, --laptop, --moto or --aws, and names of probes."""
 
 import argparse
 import os

@@ -12,7 +12,6 @@ COLUMNS = {
     "model": "model",
     "laptop": "laptop",
     "moto": "moto",
-    "emulator": "emulator",
     "aws": "AWS",
 }
 KINDS: dict[type[Probe], str] = {
@@ -36,7 +35,6 @@ the {sum(not one.confirmed for one in PROBES)} facts that the documentation does
 - **model**: the model of event source mappings (`local/event_source_mappings`), with a virtual clock.
 - **laptop**: the services of the local shop: its own stream pollers, the local DynamoDB engine, and ministack.
 - **moto**: the simulated S3, SQS, EventBridge and SES of the shop's tests.
-- **emulator**: the event source mappings of ministack. For streams, the local shop uses its own pollers instead.
 - **AWS**: a real account.
 
 `python -m proof.conformance` plays the probes with a runner (see `--help`). The option `--record` stores the results
@@ -59,7 +57,7 @@ has no column.
     yield from _differences(recorded)
     yield "## Open questions\n\nOnly a real account can answer these:"
     yield markdown.bullet_list(
-        f"`{one.name}`. We expect: {_escape(one.says)} {_escape(one.open_question)}"
+        f"`{one.name}`. We expect: {escape(one.says)} {escape(one.open_question)}"
         for one in PROBES
         if one.open_question
     )
@@ -73,7 +71,7 @@ def _summary(title: str, of_runner: dict[str, Any]) -> Sequence[str]:
 
 
 def _row(probe: Probe, runners: Sequence[str], recorded: dict[str, Any]) -> Sequence[str]:
-    fact = f"[{_escape(probe.says)}]({probe.source}){'' if probe.confirmed else ' *'}"
+    fact = f"[{escape(probe.says)}]({probe.source}){'' if probe.confirmed else ' *'}"
     return (f"`{probe.name}`", fact, *(_cell(recorded[runner], probe.name) for runner in runners))
 
 
@@ -92,7 +90,7 @@ def _differences(recorded: dict[str, Any]) -> Iterator[str]:
 `python -m proof.conformance --{runner} NAME` plays one of these probes. Records have the numbers of the probe's writes,
 and [1, 2] is a batch of two records."""
             yield markdown.bullet_list(
-                f"`{probe.name}`. {_promise(probe)} Result: {_escape(found[probe.name].removeprefix(results.DIFFERS))}."
+                f"`{probe.name}`. {_promise(probe)} Result: {escape(found[probe.name].removeprefix(results.DIFFERS))}."
                 for probe in different
             )
 
@@ -100,8 +98,9 @@ and [1, 2] is a batch of two records."""
 def _promise(probe: Probe) -> str:
     page = f"[AWS's documentation]({probe.source})"
     lead = f"{page} says" if probe.confirmed else f"We expect this, but {page} does not say it"
-    return f"{lead}: {_escape(probe.says)}"
+    return f"{lead}: {escape(probe.says)}"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Return a text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -1,17 +1,18 @@
 """The components of the local shop behave as recorded in results.json, and mostly as the probes say.
 
-tests/laptop/test_prove.py plays all probes, also those that need a local AWS or that wait.
+tests/laptop/test_prove.py plays all probes, also those that need a local AWS or that wait, and those of access
+patterns, whose units tests/model/test_request_units.py checks.
 """
 
 import pytest
 
 from local.world.dynamodb_engine import Engine
 from proof.conformance import results
-from proof.conformance.probes import MAPPING_PROBES, PATTERN_PROBES, SERVICE_PROBES, destinations
-from proof.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, ServiceProbe
+from proof.conformance.probes import MAPPING_PROBES, SERVICE_PROBES, destinations
+from proof.conformance.probes.kinds import MappingProbe, Probe, ServiceProbe
 from proof.conformance.runners import services
 from proof.conformance.runners.laptop import engine_system
-from proof.conformance.runners.registry import play_patterns, play_pollers
+from proof.conformance.runners.registry import play_pollers
 from proof.conformance.runners.services import System
 
 ON_THE_ENGINE = [probe for probe in SERVICE_PROBES if probe.service == "dynamodb"]
@@ -34,11 +35,6 @@ def system(engine: Engine) -> System:
 
 
 @pytest.fixture(scope="module")
-def pattern_results(engine: Engine) -> dict[str, str]:
-    return {probe.name: result for probe, result in play_patterns(engine, PATTERN_PROBES)}
-
-
-@pytest.fixture(scope="module")
 def quick_results(engine: Engine) -> dict[str, str]:
     return {probe.name: result for probe, result in play_pollers(engine, QUICK)}
 
@@ -46,11 +42,6 @@ def quick_results(engine: Engine) -> dict[str, str]:
 @pytest.mark.parametrize("probe", ON_THE_ENGINE, ids=name)
 def test_the_local_dynamodb_answers_as_recorded(system: System, probe: ServiceProbe) -> None:
     assert_recorded(probe, results.as_result(services.check(probe, system)))
-
-
-@pytest.mark.parametrize("probe", PATTERN_PROBES, ids=name)
-def test_a_pattern_consumes_the_units_of_its_probe(pattern_results: dict[str, str], probe: PatternProbe) -> None:
-    assert_recorded(probe, pattern_results[probe.name])
 
 
 @pytest.mark.parametrize("probe", QUICK, ids=name)

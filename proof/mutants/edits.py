@@ -1,6 +1,11 @@
 """Plants a fault in the product: it edits the source text of one function, or the synthesized template.
 
 An edit shows the fault as a developer's slip: the old text and the new text. Nothing is written to a file.
+
+Only faults that the simulation and the other tests miss are planted here, and each has a check of its own, which
+`detects` marks. A check calls the product through handlers, HTTP requests and commands, and compares stored items,
+mails and metrics with literal values. It computes no expected value with the product's code. Each check is an ordinary
+test too, which passes without the fault.
 """
 
 import copy
@@ -8,12 +13,39 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 from unittest import mock
 
+from local.world.harness import ShopHarness
 from proof.simulation.mutations import Plant
 from stacks import synth_cache
+
+Check = Callable[[ShopHarness], None]
+"""A test of this folder. It gets an empty shop."""
+
+
+@dataclass(frozen=True)
+class CheckedMutant:
+    """A fault that `plant` plants in the product, and the `check` that raises AssertionError while it is planted."""
+
+    name: str
+    plant: Plant
+    check: Check
+
+
+CHECKED_MUTANTS: list[CheckedMutant] = []
+
+
+def detects(name: str, plant: Plant) -> Callable[[Check], Check]:
+    """Return a decorator that adds a fault, and the decorated check of the fault, to CHECKED_MUTANTS."""
+
+    def add(check: Check) -> Check:
+        CHECKED_MUTANTS.append(CheckedMutant(name, plant, check))
+        return check
+
+    return add
 
 
 def edit_code(target: Any, *edits: tuple[str, str]) -> Plant:

@@ -1,6 +1,7 @@
 """Ownership: a customer sees their own data only, and a caller without an id sees no customer's data."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,31 +14,16 @@ from functions.shop import customers, orders
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller
 from local.world.harness import ShopHarness
+from proof.mutants.edits import detects, edit_code
 from proof.support.api_variables import VARIABLES
+from proof.support.every_route import CUSTOMER_DATA_ROUTES
 from proof.support.http_client import STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 
-PRIVATE_PATHS = (
-    "/customers/{customer}",
-    "/customers/{customer}/page",
-    "/customers/{customer}/orders",
-    "/customers/{customer}/settings",
-    "/customers/{customer}/invoices",
-    "/customers/{customer}/accounts",
-    "/customers/{customer}/activity",
-    "/customers/{customer}/reviews",
-    "/customers/{customer}/bought",
-    "/customers/{customer}/follows",
-    "/customers/{customer}/notifications",
-    "/orders/{order}",
-    "/orders/{order}/whole",
-    "/orders/{order}/lines",
-    "/orders/{order}/payments",
-    "/orders/{order}/refunds",
-    "/orders/{order}/returns",
-    "/orders/{order}/shipments",
-    "/orders/{order}/invoice",
-    "/orders/{order}/notifications",
-)
+PRIVATE_PATHS = [
+    path.replace("_id}", "}")
+    for method, path in map(str.split, sorted(CUSTOMER_DATA_ROUTES))
+    if method == "GET" and re.findall(r"{(\w+)}", path) in (["customer_id"], ["order_id"])
+]
 """The paths that only the customer and staff may read."""
 
 
@@ -62,6 +48,10 @@ def statuses_by_path(api: ApiHarness, token: Token, customer: str, order: str) -
     return {path: api.call("GET", path.format(customer=customer, order=order), token).status for path in PRIVATE_PATHS}
 
 
+@detects(
+    "ownership compares the beginning of an id",
+    edit_code(Caller.can_see, ("self.id == customer_id", "customer_id.startswith(self.id)")),
+)
 def test_a_customer_gets_no_data_of_a_customer_whose_id_begins_with_theirs(harness: ShopHarness) -> None:
     ann, anna = Token("ann"), Token("anna")
     harness.open_shop()
@@ -77,6 +67,9 @@ def test_a_customer_gets_no_data_of_a_customer_whose_id_begins_with_theirs(harne
         assert api.call("DELETE", "/customers/anna", ann).status == 404
 
 
+@detects(
+    "ownership finds an id in another", edit_code(Caller.can_see, ("self.id == customer_id", "customer_id in self.id"))
+)
 def test_a_customer_gets_no_data_of_a_customer_whose_id_is_the_beginning_of_theirs(harness: ShopHarness) -> None:
     harness.open_shop()
     order = harness.place_order()
@@ -84,6 +77,10 @@ def test_a_customer_gets_no_data_of_a_customer_whose_id_is_the_beginning_of_thei
         assert set(statuses_by_path(api, Token("anna"), "ann", order).values()) == {404}
 
 
+@detects(
+    "caller without an id sees everything",
+    edit_code(Caller.can_see, ("self.id == customer_id", "self.id in (customer_id, '')")),
+)
 def test_a_caller_without_an_id_gets_no_data_of_any_customer(harness: ShopHarness) -> None:
     harness.open_shop()
     order = harness.place_order()

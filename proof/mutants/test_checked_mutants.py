@@ -1,5 +1,6 @@
 """Tests that each check of this folder detects the fault for which it was written. Run it: `make mutants`."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import pytest
 
 from local.world.dynamodb_engine import Engine
 from local.world.harness import run_shop
-from proof.mutants.checked_mutants import CHECKED_MUTANTS, CheckedMutant
+from proof.mutants.edits import CHECKED_MUTANTS, CheckedMutant
 from stacks import PROJECT, synth_cache
 
+for file in sorted(Path(__file__).parent.glob("test_*.py")):
+    importlib.import_module(f"proof.mutants.{file.stem}")  # its checks are added to CHECKED_MUTANTS
 PRODUCT = [PROJECT / name for name in ("functions", "ops", "stacks")]
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from functions.handlers import copies_reader
 from functions.runtime import clients
 from local.world.harness import ShopHarness
+from proof.mutants.edits import detects, edit_code
+from proof.simulation.mutations import patch_attribute
 
 
 class Meetings:
@@ -34,6 +36,16 @@ class Meetings:
         return [one["itemIdentifier"] for one in failures]
 
 
+@detects(
+    "copies of a change are sent one after the other",
+    edit_code(
+        copies_reader.write_copies,
+        (
+            "table.run_concurrently([partial(write_unless_newer, table, write)",
+            "print([write_unless_newer(table, write)",
+        ),
+    ),
+)
 def test_the_copies_of_a_change_are_sent_at_the_same_time(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1, pot=1)
@@ -43,6 +55,7 @@ def test_the_copies_of_a_change_are_sent_at_the_same_time(harness: ShopHarness) 
     assert Meetings("Sale").handle(records) == []
 
 
+@detects("items of a batch are processed one after the other", patch_attribute(copies_reader, "ITEMS_AT_ONCE", 1))
 def test_the_copies_of_several_orders_are_sent_at_the_same_time(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)

@@ -6,13 +6,17 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from functions.dynamodb import writes
 from functions.handlers import customer_erasure
 from functions.runtime import clients
 from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import erasure
 from functions.shop.erasure import erase_customer
 from local.world.harness import ANN, ShopHarness
 from ops.commands.restore import make_archive_fetcher, restore_order
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import stored_order, text
+from proof.simulation.mutations import patch_attribute, without_condition
 from proof.support.archiving import create_delivered_order, expire_everything, order_messages, run_archive
 from proof.support.client_faults import crash_at, run_before_call
 
@@ -40,6 +44,10 @@ def archived_item_types(harness: ShopHarness, order_id: str) -> set[str]:
     return {image["type"]["S"] for image in json.loads(body)["items"]}
 
 
+@detects(
+    "erasure deletes the next archive object",
+    edit_code(customer_erasure._delete_earlier_archives, ("> order.version", "> order.version + 1")),
+)
 def test_an_erasure_keeps_the_object_of_a_restored_order_that_is_archived_again_meanwhile(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     archive_expired_orders(harness)
@@ -54,6 +62,16 @@ def test_an_erasure_keeps_the_object_of_a_restored_order_that_is_archived_again_
     assert archived_item_types(harness, order_id) >= DELIVERED_ORDER_TYPES
 
 
+@detects(
+    "erasure deletes every archive object but the one it knows",
+    edit_code(
+        customer_erasure._rewrite_archive_without_address,
+        (
+            "_delete_earlier_archives(bucket, stub, key)",
+            "object_store.delete_all_versions(bucket, archive_prefix(stub), lambda other: other == key)",
+        ),
+    ),
+)
 def test_an_erasure_keeps_the_object_of_an_order_that_is_restored_and_archived_meanwhile(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     archive_expired_orders(harness)
@@ -74,6 +92,10 @@ def test_an_erasure_keeps_the_object_of_an_order_that_is_restored_and_archived_m
     assert archived_item_types(harness, order_id) >= DELIVERED_ORDER_TYPES
 
 
+@detects(
+    "erasure deletes the object of an order that is being archived",
+    edit_code(customer_erasure.remove_address, (' or order.status == "ARCHIVING"', "")),
+)
 def test_an_erasure_keeps_the_object_of_a_restored_order_whose_archiving_was_interrupted(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     archive_expired_orders(harness)
@@ -90,6 +112,9 @@ def test_an_erasure_keeps_the_object_of_a_restored_order_whose_archiving_was_int
     assert archived_item_types(harness, order_id) >= DELIVERED_ORDER_TYPES
 
 
+@detects(
+    "erasure updates a stub without a condition", patch_attribute(erasure, "update", without_condition(writes.update))
+)
 def test_an_erasure_does_not_write_its_object_key_into_an_order_that_is_restored_meanwhile(
     harness: ShopHarness,
 ) -> None:
@@ -107,6 +132,10 @@ def test_an_erasure_does_not_write_its_object_key_into_an_order_that_is_restored
     assert (text(order, "type"), "object_key" in order) == ("Order", False)
 
 
+@detects(
+    "settle period counts from the request",
+    edit_code(erasure.finish_erasure, ("< erased.updated_at", "< erased.erased_at")),
+)
 def test_an_erasure_ends_14_days_after_the_last_data_was_removed_and_not_after_the_request(
     harness: ShopHarness,
 ) -> None:

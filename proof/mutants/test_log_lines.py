@@ -10,10 +10,12 @@ from datetime import timedelta
 
 import pytest
 
+from functions.handlers import product_alert_worker
 from functions.model.entities import Address
 from functions.runtime.log import log, metrics_logger
 from functions.shop import customers, follows, placing, products
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+from proof.mutants.edits import detects, edit_code
 from proof.support.client_faults import fail_calls
 
 RANDOM = random.Random(7)  # noqa: S311  the words must only be rare
@@ -62,6 +64,23 @@ def stock_mugs(harness: ShopHarness) -> None:
     products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
 
 
+@detects(
+    "rejected product alert logs its address",
+    edit_code(
+        product_alert_worker._send_alerts,
+        ('"product_alert_rejected", extra={', '"product_alert_rejected", extra={"to": customer.email, '),
+    ),
+)
+@detects(
+    "failed product alert logs the text of SES",
+    edit_code(
+        product_alert_worker._send_alerts,
+        (
+            '"product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__}',
+            '"product_alert_failed", extra={"event_id": event.id, "error": str(reason)}',
+        ),
+    ),
+)
 def test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail(harness: ShopHarness) -> None:
     with capture_output() as output:
         stock_mugs(harness)

@@ -7,8 +7,11 @@ from functions.model.entities import Follow
 from functions.model.table import ARCHIVED_ORDER, FOLLOW, ORDER, REVIEW
 from functions.shop.fulfilment import fulfil_order
 from local.world.harness import READERS, ShopHarness
+from ops.commands import migrate
 from ops.commands.migrate import load_state, plan_migrations, run_migration
 from ops.migration import delete_items, rederive_copies, rekey_items
+from ops.repair import copy_checks
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import stored_items, stored_order, text
 from proof.support.archiving import create_delivered_order, order_messages, run_archive
 from proof.support.client_faults import crash_at
@@ -24,7 +27,7 @@ MIGRATIONS = {
 }
 
 
-def migrate(harness: ShopHarness) -> int:
+def apply_migrations(harness: ShopHarness) -> int:
     """Apply all migrations that are not applied. Return how many items could not be migrated."""
     todo = plan_migrations(MIGRATIONS, load_state(harness.shop, MIGRATIONS), "up")
     return sum(run_migration(harness.shop, planned, by="ann@desk").passed_over for planned in todo)
@@ -51,6 +54,10 @@ def put_follows(harness: ShopHarness, *product_ids: str) -> None:
 
 
 # missing items that migrations write ----------------------------------------------------------------------------------
+@detects(
+    "migrations delete no items",
+    edit_code(migrate.build_migration_action, ("if not dry:\n                shop", "if dry:\n                shop")),
+)
 def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harness: ShopHarness) -> None:
     create_delivered_order(harness)
     copies = [stored_items(harness, name) for name in ("Sale", "OrderNumber", "OrderSummary")]
@@ -58,7 +65,7 @@ def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harne
     (summary,) = copies[2]
     put(harness, {name: value for name, value in summary.items() if name != "lines"})
     put_follows(harness, "mug")
-    assert migrate(harness) == 0
+    assert apply_migrations(harness) == 0
     for name, before in zip(("Sale", "OrderNumber", "OrderSummary"), copies, strict=True):
         now = stored_items(harness, name)
         places = [sorted(f"{one['PK']['S']} / {one['SK']['S']}" for one in images) for images in (before, now)]
@@ -68,17 +75,28 @@ def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harne
     assert stored_items(harness, "Follow") == []
 
 
+@detects(
+    "a repair takes a summary of an earlier version for right",
+    edit_code(copy_checks._expected_snapshots, ("item.version if copies.is_last(row, into) else 1", "1")),
+)
 def test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_archive_can_begin(
     harness: ShopHarness,
 ) -> None:
     create_delivered_order(harness)
     (summary,) = stored_items(harness, "OrderSummary")
     put(harness, {**summary, "version": {"N": "4"}})
-    assert migrate(harness) == 0
+    assert apply_migrations(harness) == 0
     assert stored_items(harness, "OrderSummary") == [summary]
 
 
 # changes that migrations must not overwrite ---------------------------------------------------------------------------
+@detects(
+    "a repair writes the summary first",
+    edit_code(
+        copy_checks._compare_copies,
+        ("copies.is_last(row, one[1][0])", "not copies.is_last(row, one[1][0])"),
+    ),
+)
 def test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies(harness: ShopHarness) -> None:
     """The stream reader lost all records after the order was placed. The repair writes the summary last."""
     harness.open_shop()
@@ -90,13 +108,13 @@ def test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies(har
     harness.deliver_order(order_id)
     harness.process_all(("event_publisher",))
     with crash_at("dynamodb", "TransactWriteItems", "after", 2):
-        migrate(harness)
+        apply_migrations(harness)
     harness.advance_days(396)
     READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     messages = order_messages(harness.take_messages("archive"))
     assert len(run_archive(*messages)) == 1
     assert text(stored_order(harness, order_id), "type") == "Order"
     harness.clock_offset += timedelta(minutes=2)
-    assert migrate(harness) == 0
+    assert apply_migrations(harness) == 0
     assert run_archive(*messages) == []
     assert sorted(text(sale, "product_id") for sale in stored_items(harness, "Sale")) == ["mug", "pot"]

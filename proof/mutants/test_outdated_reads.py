@@ -6,21 +6,26 @@ the `with` block of `change_first_answer`, the first read happened before the la
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest import mock
 
 import pytest
 
+from functions.dynamodb import writes
 from functions.dynamodb.errors import TableBusy, WriteImpossible
+from functions.dynamodb.table import Table
 from functions.handlers import copies_reader
-from functions.model import entities
+from functions.model import entities, patterns
 from functions.model.entities import Shards
 from functions.runtime import clients
 from functions.shop import cancellation, payments, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
 from local.world.harness import ANN, WAREHOUSE, ShopHarness
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import number, stored_items, stored_order, text
+from proof.simulation.mutations import patch_attribute, without_condition
 from proof.support.archiving import create_delivered_order
 from proof.support.late_replica import late_replica
 
@@ -58,6 +63,10 @@ def fulfilled_order(harness: ShopHarness, pieces: int = 2) -> str:
 
 
 # commands -------------------------------------------------------------------------------------------------------------
+@detects(
+    "a write that DynamoDB never accepts is an answer",
+    edit_code(Table._prepare_transaction, ("< len(writes):", "< 0:")),
+)
 def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
     """A Query may read the order before the first dispatch, and the shipments after it. According to the outdated
     order, the next shipment has the id of the dispatched shipment. So the transaction would write this shipment twice.
@@ -78,6 +87,10 @@ def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness:
     assert statuses == {"1": "DISPATCHED", "2": "DISPATCHED", "3": "REQUESTED"}
 
 
+@detects(
+    "payments of an order are counted eventually",
+    patch_attribute(refunds, "PAYMENTS_OF_ORDER", replace(patterns.PAYMENTS_OF_ORDER, consistent=False)),
+)
 def test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one(
     harness: ShopHarness,
 ) -> None:
@@ -119,6 +132,9 @@ def outdated_payment(outdated: list[dict[str, Any]]) -> Any:
     return change_first_answer("Query", show)
 
 
+@detects(
+    "a payment is updated without a condition", patch_attribute(payments, "update", without_condition(writes.update))
+)
 def test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture(
     harness: ShopHarness,
 ) -> None:
@@ -132,6 +148,10 @@ def test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_it
     assert [text(payment, "status") for payment in stored_items(harness, "Payment")] == ["CAPTURED"]
 
 
+@detects(
+    "an event that changes nothing does not check its payment",
+    edit_code(payments._record, ("[check_unchanged(PAYMENT, existing)]", "[]")),
+)
 def test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment(
     harness: ShopHarness,
 ) -> None:
@@ -146,6 +166,10 @@ def test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its
     assert answer.result["status"] == "CAPTURED"
 
 
+@detects(
+    "an event about an archived order does not check its payment",
+    edit_code(payments._record, ("order), same_payment], result", "order)], result")),
+)
 def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     harness.advance_days(396)
@@ -157,6 +181,10 @@ def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this
 
 
 # totals ---------------------------------------------------------------------------------------------------------------
+@detects(
+    "totals of former shards are read eventually",
+    edit_code(copies_reader.total_writes, ("batch_get(elsewhere, consistent=True)", "batch_get(elsewhere)")),
+)
 def test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total(
     harness: ShopHarness,
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from functions.shop import customers, follows, placing, products
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.world.harness import ANN, HOME_ADDRESS, READERS, STAFF, WORKERS, ShopHarness
+from proof.mutants.edits import detects, edit_template, remove_action
 from proof.mutants.items import stored_items, text
 from proof.support.permissions import allowed, asks
 from proof.support.synthesized import SynthesizedTemplate
@@ -94,6 +96,10 @@ def place_many(harness: ShopHarness, name: str, count: int) -> list[str]:
     ]
 
 
+@detects(
+    "name worker may not store the position of the next page",
+    edit_template(partial(remove_action, "dynamodb:PutItem", "customer_name_worker")),
+)
 def test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_actions_of_the_roles(
     harness: ShopHarness,
 ) -> None:
@@ -116,6 +122,10 @@ def test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_act
     assert missing_actions(actions) == set()
 
 
+@detects(
+    "product alert worker may not queue the next page",
+    edit_template(partial(remove_action, "sqs:SendMessage", "product_alert_worker")),
+)
 def test_more_than_100_followers_get_a_mail_with_the_actions_of_the_roles(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.process_all()

@@ -2,13 +2,21 @@
 
 from datetime import timedelta
 
-from functions.shop import customers, follows, products
+from functions.handlers import copies_reader
+from functions.shop import customers, follows, idempotency, product_alerts, products
 from functions.shop.shop import Caller
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import before_put_of, number, stored_items, stored_order, text
+
+REFRESH_NAME = """
+    if changed.row is ORDER and changed.event_name == "INSERT":
+        customer_names.refresh_name(shop, changed.item)
+"""
 
 
 # idempotency keys -----------------------------------------------------------------------------------------------------
+@detects("idempotency keys have 16 bits", edit_code(idempotency.IdempotencyKey.of, (".hex()[:32]", ".hex()[:4]")))
 def test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_alike(harness: ShopHarness) -> None:
     """The first 16 bits of the keyed hashes of these two keys are equal."""
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
@@ -19,6 +27,17 @@ def test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_a
 
 
 # names ----------------------------------------------------------------------------------------------------------------
+@detects(
+    "name is refreshed before the summary exists",
+    edit_code(
+        copies_reader.apply_record,
+        ("        customer_names.refresh_name(shop, changed.item)\n", "        pass\n"),
+        (
+            "    write_copies(shop.table, changed, copies_todo)\n",
+            REFRESH_NAME + "    write_copies(shop.table, changed, copies_todo)\n",
+        ),
+    ),
+)
 def test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_summary_is_written(
     harness: ShopHarness,
 ) -> None:
@@ -45,6 +64,13 @@ def test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_s
 
 
 # product alerts -------------------------------------------------------------------------------------------------------
+@detects(
+    "late page is not compared with its campaign",
+    edit_code(
+        product_alerts.get_follower_page,
+        ("found.event_id == event.id else None", "(found.event_id == event.id or after) else None"),
+    ),
+)
 def test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one(harness: ShopHarness) -> None:
     """Four followers are two pages. The message about the second page is delivered after the next price drop."""
     harness.open_shop()

@@ -4,9 +4,7 @@ from datetime import datetime
 from typing import Any
 from unittest import mock
 
-import pytest
-
-from functions.model import entities
+from functions.model import copies, entities
 from functions.model.entities import Shards
 from functions.runtime import clients
 from functions.shop import cancellation, placing, returns, sales
@@ -14,6 +12,8 @@ from functions.shop.lists import ListRequest
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
+from ops.repair import copy_checks
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import number, stored_items, text
 from proof.support.archiving import create_delivered_order
 
@@ -38,6 +38,10 @@ def assert_sales_last_400_days(harness: ShopHarness) -> None:
 
 
 # how long sales are kept ----------------------------------------------------------------------------------------------
+@detects(
+    "a later write moves the end of a sale",
+    edit_code(copies.sales_of_order, ("fromisoformat(order.placed_at)", "fromisoformat(order.updated_at)")),
+)
 def test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     assert_sales_last_400_days(harness)
@@ -48,6 +52,13 @@ def test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_lat
     assert_sales_last_400_days(harness)
 
 
+@detects(
+    "a restore moves the end of a sale",
+    edit_code(
+        copies.sales_of_order,
+        ("fromisoformat(order.placed_at)", "fromisoformat(order.restored_at or order.placed_at)"),
+    ),
+)
 def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     harness.advance_days(396)
@@ -60,6 +71,10 @@ def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness)
 
 
 # the list of a product's sales ----------------------------------------------------------------------------------------
+@detects(
+    "an order does not keep its number of shards",
+    edit_code(placing._build_order, ("sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,", "")),
+)
 def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes(harness: ShopHarness) -> None:
     """With four shards, five of these orders are in another shard than with one shard."""
     harness.open_shop(available=100)
@@ -80,12 +95,15 @@ def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_change
     assert {text(sale, "order_id") for sale in found if not number(sale, "quantity")} == set(ids[:3])
 
 
-def test_no_item_can_be_written_to_a_shard_that_queries_do_not_read() -> None:
-    with pytest.raises(ValueError, match="4 shards, but queries read 1"):
-        Shards(read=1, written=4)
-
-
 # drift ----------------------------------------------------------------------------------------------------------------
+@detects(
+    "drift deletes the sales of archived orders",
+    edit_code(copy_checks.find_orphaned_snapshot, ("isinstance(item, ArchivedOrder) and", "False and")),
+)
+@detects(
+    "drift leaves each sale of an archived order",
+    edit_code(copy_checks.find_orphaned_snapshot, ('("customer_id", "placed_at", "currency")', "()")),
+)
 def test_drift_leaves_the_sales_of_archived_orders_and_finds_those_of_no_order(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     harness.advance_days(396)

@@ -1,29 +1,21 @@
 """Timelines: an order contains an entry for each of its changes."""
 
-from typing import Any
-
 import pytest
 
 from functions.adapters import mail_suppression
+from functions.model import timelines
 from functions.runtime import clients
 from functions.shop import discounts, placing
 from local.laptop import shop_client
 from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from ops.__main__ import main
+from ops.commands import restore
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import stored_items, text
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
-
-Image = dict[str, Any]
-
-
-def entries(image: Image) -> list[tuple[str, str, str]]:
-    """Return the stored entries of an order's timeline by version. Each is a text: time, status, and perhaps event."""
-    timeline = sorted(image["timeline"]["M"].items(), key=lambda entry: int(entry[0]))
-    parts = [(version, entry["S"].split(" ")) for version, entry in timeline]
-    return [(version, one[2] if one[2:] else f"Order{one[1].title()}", one[1]) for version, one in parts]
 
 
 def archive(harness: ShopHarness) -> None:
@@ -31,13 +23,14 @@ def archive(harness: ShopHarness) -> None:
     harness.process_all()
 
 
-def restore(harness: ShopHarness, order_id: str) -> None:
+def restore_archived(harness: ShopHarness, order_id: str) -> None:
     harness.advance_days(1)
     restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id)
     harness.process_all()
 
 
 # entries --------------------------------------------------------------------------------------------------------------
+@detects("a free order begins as placed", edit_code(timelines.first_entry, ("if order.total:", "if True:")))
 def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarness) -> None:
     harness.open_shop()
     discounts.create_discount(harness.shop, STAFF, "gift", 10000)
@@ -61,6 +54,10 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------
+@detects(
+    "a restore brings back retired index keys",
+    edit_code(restore._missing_items, ("_with_index_keys(row, archived)", "archived")),
+)
 def test_a_restore_brings_back_only_the_index_keys_that_are_declared_now(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     table = harness.shop.table
@@ -68,7 +65,7 @@ def test_a_restore_brings_back_only_the_index_keys_that_are_declared_now(harness
     older = {**payment, "GSI1PK": {"S": "an index"}, "GSI1SK": {"S": "that has no payments now"}}
     table.client.put_item(TableName=table.name, Item=older)
     archive(harness)
-    restore(harness, order_id)
+    restore_archived(harness, order_id)
     (restored,) = stored_items(harness, "Payment")
     assert not {"GSI1PK", "GSI1SK"} & restored.keys()
     (shipment,) = stored_items(harness, "Shipment")

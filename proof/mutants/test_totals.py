@@ -1,16 +1,20 @@
 """Totals: the records of a batch share one transaction, and each order counts once, whatever is counted with it."""
 
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from functions.dynamodb import writes
 from functions.handlers import copies_reader
-from functions.model import entities
+from functions.model import entities, totals
 from functions.runtime import clients
 from functions.shop import cancellation
-from local.world.harness import ANN, ShopHarness
+from local.world.harness import ANN, WAREHOUSE, ShopHarness
+from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import number, stored_items, text
+from proof.simulation.mutations import patch_attribute, without_condition
 from proof.support.client_faults import record_calls, run_before_call
 
 
@@ -36,6 +40,10 @@ def count(harness: ShopHarness) -> int:
     return len(copies_reader.handler({"Records": harness.new_records()}, None)["batchItemFailures"])
 
 
+@detects(
+    "a batch counts two changes of an order",
+    edit_code(copies_reader._fold, ("sorted(latest.values()", "sorted(counted")),
+)
 def test_of_two_changes_of_an_order_in_a_batch_the_later_counts(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     pay_order(harness, "key-1", mug=1)
@@ -47,6 +55,9 @@ def test_of_two_changes_of_an_order_in_a_batch_the_later_counts(harness: ShopHar
     assert (units(harness), sales(harness)) == ({"mug": 1}, (1, 1, 1250))
 
 
+@detects(
+    "totals are updated without a condition", patch_attribute(copies_reader, "update", without_condition(writes.update))
+)
 def test_two_readers_that_count_the_same_product_at_once_lose_nothing(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     pay_order(harness, "key-1", mug=1)
@@ -59,6 +70,13 @@ def test_two_readers_that_count_the_same_product_at_once_lose_nothing(harness: S
     assert (units(harness), sales(harness)) == ({"mug": 6}, (3, 6, 6 * 1250))
 
 
+@detects(
+    "orders are counted in the order of the stream",
+    edit_code(
+        copies_reader._fold,
+        ("sorted(latest.values(), key=lambda one: _busiest_total(one[1], uses))", "latest.values()"),
+    ),
+)
 def test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction(harness: ShopHarness) -> None:
     """Mugs and pots are ordered in turns. A transaction holds three orders, so it can hold all orders of mugs."""
     harness.open_shop(available=100)
@@ -86,6 +104,7 @@ def key_of(item: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@detects("a busy total is sent again", patch_attribute(copies_reader, "conflict_if_busy", lambda write: write))
 def test_totals_that_another_transaction_changes_are_read_again_and_not_sent_again(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     pay_order(harness, "key-1", mug=1)
@@ -109,3 +128,37 @@ def test_totals_that_another_transaction_changes_are_read_again_and_not_sent_aga
         events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
     assert (len(sent), len(reads)) == (2, 2)
     assert units(harness) == {"mug": 1}
+
+
+# the end of a month's totals ------------------------------------------------------------------------------------------
+def set_clock(harness: ShopHarness, *day: int) -> None:
+    """Set the shop's clock to noon of a day. `day`: year, month and day."""
+    harness.clock_offset = datetime(*day, 12, tzinfo=UTC) - datetime.now(UTC)  # type: ignore[arg-type, misc]
+
+
+def units_in_january(harness: ShopHarness) -> dict[str, int]:
+    totals = [one for one in stored_items(harness, "BestSeller") if text(one, "season") == "2027-01"]
+    return {text(total, "product_id"): number(total, "pieces") for total in totals}
+
+
+def cancel_in_warehouse(harness: ShopHarness, order_id: str) -> None:
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+
+
+@detects("month of 31 days is final a month early", edit_code(totals.season_final_at, ("days=31", "days=30")))
+def test_totals_of_january_change_until_60_days_after_its_31st_day(harness: ShopHarness) -> None:
+    set_clock(harness, 2027, 1, 31)
+    harness.open_shop()
+    order_ids = [harness.place_order(f"key-{product}", **{product: 2}) for product in ("mug", "pot")]
+    for order_id in order_ids:
+        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    harness.process_all()
+    assert units_in_january(harness) == {"mug": 2, "pot": 2}
+    set_clock(harness, 2027, 4, 1)
+    cancel_in_warehouse(harness, order_ids[0])
+    assert units_in_january(harness) == {"mug": 0, "pot": 2}
+    set_clock(harness, 2027, 4, 2)
+    cancel_in_warehouse(harness, order_ids[1])
+    assert units_in_january(harness) == {"mug": 0, "pot": 2}

@@ -2,7 +2,6 @@
 
 `compute` (the default): run the model, store the figures in proof/scale/results.json, and render the pages.
 `record`: record all AWS requests for an order again, in proof/scale/traces.json.
-`laptop`: compare the model's prediction for this machine with a running shop.
 `page`: only render docs/scale.md, docs/quotas.md and ops/order_needs.json from the stored figures.
 """
 
@@ -12,14 +11,14 @@ import os
 import time
 
 from local.world import dynamodb_engine
-from proof.scale import laptop, recorder, report
+from proof.scale import recorder, report
 from proof.scale.deployment import load_deployment
 from proof.support.fixtures import FAKE_AWS_ENVIRONMENT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m proof.scale", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=("record", "compute", "laptop", "page"), default="compute")
+    parser.add_argument("command", nargs="?", choices=("record", "compute", "page"), default="compute")
     command, began = parser.parse_args().command, time.monotonic()
     os.environ.update(FAKE_AWS_ENVIRONMENT)
     if command == "record":
@@ -27,9 +26,6 @@ def main() -> None:
             text = recorder.to_json(recorder.record_all(engine))
         recorder.TRACES.write_text(text, encoding="utf-8")
         print(f"Written: {recorder.TRACES.name}. Next: make scale.")
-        return
-    if command == "laptop":
-        print(laptop.compare())
         return
     deployment = load_deployment()
     if command == "compute":

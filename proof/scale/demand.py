@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
-from proof.scale.deployment import list_of
 from proof.scale.model import COPIES, TARGETS, ServiceTimes
 from proof.scale.profiles import LINES_MIX
 from proof.scale.recorder import Call, load_traces
@@ -14,8 +13,8 @@ from proof.scale.recorder import Call, load_traces
 def per_order() -> Mapping[str, float]:
     """Return how much an average order uses until it is archived, by the name of the use, such as "mails".
 
-    "lambda-seconds": the seconds with a full processor, if each batch has one record. "written GSI2": the write units
-    in the index GSI2. "key KEY": the write units of a sharded partition key.
+    "lambda-seconds", and its part "api-seconds": with a full processor, if each batch has one record. "written GSI2":
+    the write units in the index GSI2.
     """
     needs: Counter[str] = Counter()
     for lines, share in LINES_MIX.items():
@@ -29,8 +28,11 @@ def _needs_of(call: Call) -> Mapping[str, float]:
     needs: Counter[str] = Counter()
     times = ServiceTimes()
     processor = times.processor_call + len(call.requests) * times.processor_request
-    needs["lambda-seconds"] += processor + sum(times.of(one) * one.times for one in call.requests)  # type: ignore[assignment]
-    needs["api requests"] += call.function == "api"
+    seconds = processor + sum(times.of(one) * one.times for one in call.requests)
+    needs["lambda-seconds"] += seconds  # type: ignore[assignment]
+    if call.function == "api":
+        needs["api-seconds"] += seconds  # type: ignore[assignment]
+        needs["api requests"] += 1
     needs[f"records of {call.function}"] += call.function in (COPIES, "event_publisher")
     for one in call.requests:
         needs["mails"] += one.service == "sesv2"
@@ -38,6 +40,4 @@ def _needs_of(call: Call) -> Mapping[str, float]:
         needs["messages"] += sum(len(TARGETS.get(name, ())) for name in one.entries)
         for use in one.keys:
             needs[f"{'read' if use.action == 'Read' else 'written'} {use.where}"] += use.units * use.items  # type: ignore[assignment]
-            if use.action != "Read" and "{shard}" in use.partition:
-                needs[f"key {list_of(use.partition)}"] += use.units * use.items  # type: ignore[assignment]
     return needs

@@ -18,21 +18,15 @@ MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
 
 
 @dataclass(frozen=True)
-class StreamMapping:
-    """The settings of an event source mapping that reads the table's stream."""
+class MappingSettings:
+    """The settings of an event source mapping of a stream or of a queue.
+
+    `max_concurrency`: of a queue; None for Lambda's maximum."""
 
     batch_size: int
     window_seconds: float
-    parallelization: int
-
-
-@dataclass(frozen=True)
-class QueueMapping:
-    """The settings of an event source mapping that reads a queue. `max_concurrency`: None for Lambda's maximum."""
-
-    batch_size: int
-    window_seconds: float
-    max_concurrency: int | None
+    parallelization: int = 1
+    max_concurrency: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,13 +38,12 @@ class Deployment:
     throttle of the API without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: the
     number of items that share the stock of each product."""
 
-    readers: Mapping[str, StreamMapping]
-    queues: Mapping[str, QueueMapping]
+    readers: Mapping[str, MappingSettings]
+    queues: Mapping[str, MappingSettings]
     memory_mb: Mapping[str, int]
     shards: Mapping[str, int]
     requests_per_second: float
     webhooks_per_second: float
-    customer_writes_per_minute: float
     invoice_series: int = 1
     stock_parts: int = 1
 
@@ -86,18 +79,15 @@ def read_deployment(template: Mapping[str, Any]) -> Deployment:
         for name, found in of_type["AWS::Lambda::Function"].items()
         if str(found.get("Handler")).startswith("functions.")
     }
-    readers, queues = {}, {}
+    readers, queues = dict[str, MappingSettings](), dict[str, MappingSettings]()
     for mapping in of_type["AWS::Lambda::EventSourceMapping"].values():
         function, _ = functions[mapping["FunctionName"]["Ref"]]
         batch, window = mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]
-        if "ParallelizationFactor" in mapping:
-            readers[function] = StreamMapping(batch, window, mapping["ParallelizationFactor"])
-        else:
-            maximum = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
-            queues[function] = QueueMapping(batch, window, maximum)
+        maximum = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+        settings = MappingSettings(batch, window, mapping.get("ParallelizationFactor", 1), maximum)
+        (readers if "ParallelizationFactor" in mapping else queues)[function] = settings
     (stage,) = of_type["AWS::ApiGatewayV2::Stage"].values()
     (webhooks,) = stage["RouteSettings"].values()
-    api = next(found for name, found in functions.values() if name == "api")
     return Deployment(
         readers=readers,
         queues=queues,
@@ -105,5 +95,4 @@ def read_deployment(template: Mapping[str, Any]) -> Deployment:
         shards=SHARDS,
         requests_per_second=stage["DefaultRouteSettings"]["ThrottlingRateLimit"],
         webhooks_per_second=webhooks["ThrottlingRateLimit"],
-        customer_writes_per_minute=float(api["Environment"]["Variables"]["CUSTOMER_WRITES_PER_MINUTE"]),
     )

@@ -1,4 +1,4 @@
-"""List the limits of AWS that the model of the shop under load applies. docs/quotas.md is generated from this list.
+"""List the limits of AWS that the load on the shop may reach. docs/quotas.md is generated from this list.
 
 `kind`: a "hard" limit cannot be raised, AWS raises a "quota" on request, and a "setting" belongs to the shop. `value`:
 the default in REGION. `raised`: the value to request from AWS (docs/quotas.md), or the changed setting; None if the
@@ -75,14 +75,6 @@ LIMITS: tuple[Limit, ...] = (
         f"{DYNAMODB}/ServiceQuotas.html#default-limits-throughput",
         "the quota of table-level read throughput", raised=120_000,
         quota=("dynamodb", "L-CF0CBE56"),
-    ),
-    Limit(
-        "initial-write", "DynamoDB", "write units that a new table takes at once", 4_000, "units a second", "setting",
-        f"{DYNAMODB}/warm-throughput.html", "warm throughput of the table and of each index", raised=200_000,
-    ),
-    Limit(
-        "initial-read", "DynamoDB", "read units that a new table takes at once", 12_000, "units a second", "setting",
-        f"{DYNAMODB}/warm-throughput.html", "warm throughput of the table and of each index", raised=120_000,
     ),
     Limit(
         "growth", "DynamoDB", "growth over the previous peak within 30 minutes", 2, "times", "hard",

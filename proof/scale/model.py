@@ -6,7 +6,7 @@ invokes the readers, an event on the bus invokes a worker. The trace of a single
 batches of a stream shard), conflicting transactions, hot partitions, pollers or quotas. The model adds these.
 
 - An item that belongs to one order counts only for the table's throughput. A partition key that many orders share (a
-  product, a shard of a list, a customer who orders often) also has the limit of a partition.
+  product, a shard of a list) also has the limit of a partition.
 - The Lambda copies_reader writes the copies of several records at the same time, and then all totals of these
   records in one transaction. Fulfilment also uses one transaction for the orders of a batch. Such a joint transaction
   writes each shared item once. A test compares the model with a recorded burst of orders.
@@ -26,9 +26,9 @@ import simpy
 from functions.handlers.copies_reader import ITEMS_AT_ONCE, MAX_FOLDED_ITEMS
 from functions.model.changes import CHANGE_TYPES
 from functions.model.reactions import REACTIONS
-from proof.scale.deployment import MAIL_SHARE, Deployment, list_of
+from proof.scale.deployment import Deployment, list_of
 from proof.scale.recorder import Call, KeyUse, RecordedRequest, Trace
-from proof.scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split, jitter
+from proof.scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, jitter
 
 Process = Generator[Any, Any, Any]
 MAX_RETRY_SECONDS = 2.5
@@ -44,17 +44,7 @@ EFFECTS = {
     "archive": "archive",
 }
 """The name of the effect whose delay the model measures, by the function that produces the effect."""
-INCREASING = (
-    "SALES#{product_id}#{shard}",
-    "ACTIVITY#{day}#{shard}",
-    "CUSTOMER#{customer_id}",
-    "STATUS#{open_status}#{shard}",
-    "ORDERS#{shard}",
-    "DOCUMENTS#{shard}",
-    "FEED#{list}#{shard}",
-)
-"""The partition keys with increasing sort keys. All writes go to the end of the partition, so a split does not help."""
-SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
+SHARED_FIELDS = ("product_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
 JOINT_FUNCTIONS = (COPIES, FULFILMENT)
 """The functions that write shared items of a whole batch in one joint transaction."""
@@ -101,40 +91,25 @@ class ServiceTimes:
 class Setup:
     """The assumptions of a simulation run. `limits`: the value of each AWS limit, by its id in proof/scale/limits.py.
 
-    `mails`: whether SES's quotas apply. `fresh_table`: whether the table has only its initial throughput. `warm`:
-    whether Lambda has enough pollers and warm environments from the start. `outage`: when an outage of the bus starts
-    and ends, in seconds. `processors`: how many processors all functions share on a laptop; None on AWS."""
+    `warm`: whether Lambda has enough pollers and warm environments from the start."""
 
     deployment: Deployment
     limits: Mapping[str, float]
     times: ServiceTimes = ServiceTimes()
-    mails: bool = False
-    fresh_table: bool = False
     warm: bool = True
-    outage: tuple[float, float] | None = None
-    processors: int | None = None
-
-    def throughput(self, kind: str) -> float:
-        """Return the maximum units a second of the table, and of each index. `kind`: "write" or "read"."""
-        quota = self.limits[f"table-{kind}"]
-        return min(quota, self.limits[f"initial-{kind}"]) if self.fresh_table else quota
 
     @property
     def stream_shards(self) -> int:
         """The number of stream shards. The model assumes one shard for each partition that the throughput needs."""
-        written = self.throughput("write") / self.limits["partition-write"]
-        read = self.throughput("read") / self.limits["partition-read"]
-        return ceil(max(written, read))
+        return ceil(max(self.limits[f"table-{kind}"] / self.limits[f"partition-{kind}"] for kind in ("write", "read")))
 
 
 @dataclass(frozen=True)
 class Buyer:
-    """A customer and what they order. `trace`: the recorded requests of such an order. `products`: the numbers of the
-    ordered products. `customer`: None if the customer orders only once."""
+    """A customer, who orders once. `trace`: the requests of the order. `products`: the numbers of its products."""
 
     trace: Trace
     products: tuple[int, ...]
-    customer: str | None = None
 
 
 @dataclass
@@ -166,21 +141,18 @@ class PreparedCall:
     seconds: float
     stock: RecordedRequest | None
     stock_uses: tuple[KeyUse, ...]
-    mails: int
     events: tuple[str, ...]
     used: bool = False
 
 
-def is_shared(use: KeyUse, *, customer: bool) -> bool:
-    """Return whether many orders use this partition key. `customer`: whether the customer orders often."""
-    if "{order_id}" in use.partition:
+def is_shared(use: KeyUse) -> bool:
+    """Return whether many orders use this partition key."""
+    if "{order_id}" in use.partition or "{customer_id}" in use.partition:
         return False
-    if "{customer_id}" in use.partition:
-        return customer
     return any(f"{{{name}}}" in use.partition for name in SHARED_FIELDS)
 
 
-def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
+def prepare(call: Call, times: ServiceTimes) -> PreparedCall:
     """Split an invocation's requests: the transaction that a batch shares, the reads before it, and all others."""
     requests = call.requests
     at = next(
@@ -204,11 +176,10 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
         transaction,
         dict(written),
         dict(read),
-        tuple(use for one in plain for use in one.keys if is_shared(use, customer=customer)),
+        tuple(use for one in plain for use in one.keys if is_shared(use)),
         waiting_seconds(call.function, [one for one in plain if one is not stock and one.service != "events"], times),
         stock,
         tuple(use for use in stock.keys if use.type == "Stock") if stock else (),
-        sum(one.service == "sesv2" for one in plain),
         tuple(name for one in requests for name in one.entries),
     )
 
@@ -260,7 +231,7 @@ class Model:
         limits, deployment = setup.limits, setup.deployment
         self.deployment = deployment
         self.throughput = {
-            (where, kind): RateLimit(setup.throughput(kind))
+            (where, kind): RateLimit(limits[f"table-{kind}"])
             for where in ("table", "GSI1", "GSI2", "GSI3")
             for kind in ("write", "read")
         }
@@ -272,15 +243,11 @@ class Model:
         )
         self.put_events = RateLimit(limits["put-events"])
         self.targets = RateLimit(limits["bus-targets"])
-        self.mail_rate = RateLimit(limits["ses-rate"] * MAIL_SHARE)
-        self.mails_left = limits["ses-day"]
         self.api_limits = {
             "account": RateLimit(limits["api-throttle"]),
             "requests": RateLimit(deployment.requests_per_second),
             "webhooks": RateLimit(deployment.webhooks_per_second),
         }
-        self.writes_of: dict[str, RateLimit] = {}
-        self.processors = simpy.Resource(self.env, setup.processors) if setup.processors else None
         self.lanes: dict[tuple[str, int, int], Lane] = {}
         self.queues: dict[str, Queue] = {}
         self.effects: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -288,8 +255,7 @@ class Model:
         self.lost: Counter[str] = Counter()
         self.retried: Counter[str] = Counter()
         self.orders = 0
-        self.processor_used = 0.0
-        self._prepared: dict[tuple[int, bool], dict[str, list[PreparedCall]]] = {}
+        self._prepared: dict[int, dict[str, list[PreparedCall]]] = {}
 
     def rate_limits(self) -> Iterator[RateLimit]:
         """Yield all rate limits that the run has used."""
@@ -298,20 +264,18 @@ class Model:
         yield from (
             *self.throughput.values(),
             *self.api_limits.values(),
-            *self.writes_of.values(),
             self.put_events,
             self.targets,
-            self.mail_rate,
         )
 
     # traces -----------------------------------------------------------------------------------------------------------
     def calls_after(self, order: OrderRun, cause: str) -> list[PreparedCall]:
         """Return the invocations with this cause: "FUNCTION TRIGGER" of an invocation, a route, or "ttl"."""
-        key = (id(order.buyer.trace), order.buyer.customer is not None)
+        key = id(order.buyer.trace)
         if key not in self._prepared:
             found: dict[str, list[PreparedCall]] = defaultdict(list)
             for call in order.buyer.trace.calls:
-                found[call.cause or call.trigger].append(prepare(call, self.setup.times, customer=key[1]))
+                found[call.cause or call.trigger].append(prepare(call, self.setup.times))
             self._prepared[key] = found
         return self._prepared[key].get(cause, [])
 
@@ -320,7 +284,7 @@ class Model:
 
     # the table --------------------------------------------------------------------------------------------------------
     def items_of(self, order: OrderRun, use: KeyUse, attempt: int = 0) -> list[Hashable]:
-        """Return the shared items that `use` reads or writes: one for each product, or one shard, series or customer.
+        """Return the shared items that `use` reads or writes: one for each product, or one shard or series.
 
         `attempt`: from 0. A retry takes another stock part or invoice series (shop/stock.py, shop/invoices.py)."""
         if use.type == "Stock":
@@ -333,7 +297,7 @@ class Model:
             return [(use.type, (crc32(b"%d" % order.number) + attempt) % self.deployment.invoice_series)]
         if "{shard}" in use.partition:
             return [(use.type, order.number % self.deployment.shards[list_of(use.partition)])]
-        return [(use.partition, order.buyer.customer)]
+        return [(use.partition, None)]
 
     def partition_of(self, order: OrderRun, use: KeyUse, item: Any) -> Hashable:
         """Return the partition key of one of the items that `use` reads or writes."""
@@ -366,7 +330,6 @@ class Model:
             return 0.0
         every = self.items_of(order, use)
         units = use.units * use.items / len(every)
-        split: Split = "increasing" if use.partition in INCREASING else "never"
         hot, name = self.hot_index_writes, "index-write"
         if use.where == "table":
             hot, name = (
@@ -375,7 +338,7 @@ class Model:
         wait = 0.0
         for item in every if items is None else items:
             key = (use.where, self.partition_of(order, use, item))
-            one = hot.take(key, units, self.env.now, split, MAX_RETRY_SECONDS)
+            one = hot.take(key, units, self.env.now, MAX_RETRY_SECONDS)
             if one is None:
                 raise RequestFailed(name)
             wait = max(wait, one)
@@ -389,15 +352,7 @@ class Model:
 
     def spend_time(self, function: str, requests: int, waits: float) -> Process:
         """Let an invocation's time pass: processor time for `requests` requests, and `waits` seconds for answers."""
-        processor = self.processor_seconds(function, requests)
-        self.processor_used += processor
-        if self.processors is None:
-            yield self.env.timeout(self.vary(waits + processor))
-            return
-        with self.processors.request() as turn:
-            yield turn
-            yield self.env.timeout(self.vary(processor))
-        yield self.env.timeout(self.vary(waits))
+        yield self.env.timeout(self.vary(waits + self.processor_seconds(function, requests)))
 
     def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
         """Send all requests of an invocation except its joint transaction and the reads before it."""
@@ -405,8 +360,6 @@ class Model:
         wait = self.take_units(prepared.written, prepared.read)
         if prepared.shared:
             wait += max(self.take_shared(order, use) for use in prepared.shared)
-        for _ in range(prepared.mails):
-            wait += self.mail_wait()
         yield from self.spend_time(prepared.call.function, len(prepared.plain), prepared.seconds + wait)
         if prepared.stock:
             yield from self.transact(
@@ -426,15 +379,6 @@ class Model:
             if prepared.used
             for one in prepared.call.requests
         }
-
-    def mail_wait(self) -> float:
-        if not self.setup.mails:
-            return 0.0
-        wait = self.mail_rate.take(1, self.env.now, MAX_RETRY_SECONDS)
-        if wait is None or self.mails_left < 1:
-            raise RequestFailed("ses-rate" if wait is None else "ses-day")
-        self.mails_left -= 1
-        return wait
 
     def transact(
         self,
@@ -482,7 +426,7 @@ class Model:
                     new = [item for item in every if (use.where, item) not in shared]
                     shared |= {(use.where, item): (owner, use) for item in new}
                 written[use.where] += use.units * use.items * len(new) / len(every)  # type: ignore[assignment]
-                if is_shared(use, customer=order.buyer.customer is not None):
+                if is_shared(use):
                     some = new if use.type in VERSIONED else None
                     wait = max(wait, self.take_shared(owner, use, some))
             for use in (use for one in prepared.reads for use in one.keys):
@@ -533,12 +477,6 @@ class Model:
         if any(self.api_limits[name].take(units, self.env.now, 0) is None for name, units in limits):
             self.lost["api-throttle"] += 1
             return False
-        if route == "POST /orders" and order.buyer.customer and self.deployment.customer_writes_per_minute:
-            rate = self.deployment.customer_writes_per_minute / 60
-            writes = self.writes_of.setdefault(order.buyer.customer, RateLimit(rate, 60))
-            wait = writes.take(1, self.env.now)
-            assert wait is not None
-            yield self.env.timeout(wait)  # the client waits as long as Retry-After says
         yield self.env.timeout(self.setup.times.http)
         accepted: bool = yield from self.invoke("api", partial(self.run_plain, order, prepared))
         if not accepted:
@@ -590,8 +528,6 @@ class Model:
             arrived.callbacks.append(partial(self._receive_event, order, name, reaction))
 
     def _receive_event(self, order: OrderRun, name: str, reaction: str, _: object) -> None:
-        if reaction not in self.deployment.queues:  # the warehouse reads this queue, not a Lambda
-            self.effects["warehouse"].append((order.began["placed"], self.env.now))
         for prepared in self.calls_after(order, f"{PUBLISHER} {name}"):
             call = prepared.call
             if call.function == reaction:
@@ -607,9 +543,6 @@ class Model:
             prepared.used = True
             events += [(order, name) for name in prepared.events]
         for start in range(0, len(events), MAX_EVENTS):
-            outage = self.setup.outage
-            if outage and outage[0] <= self.env.now < outage[1]:
-                raise RequestFailed("outage of the bus")
             wait = self.put_events.take(1, self.env.now, MAX_RETRY_SECONDS)
             if wait is None:
                 raise RequestFailed("put-events")

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import sin, tau
 
 from proof.scale.model import Buyer, Model, OrderRun, Process, Setup
 from proof.scale.recorder import load_traces
@@ -19,8 +18,6 @@ DISPATCH_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
 DELIVER_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
 SALE_PARTS, BEST_SELLER_PARTS = 40, 4
 """The number of items that share the stock of a product in a sale, and of a product that always sells well."""
-OUTAGE = (5.0, 65.0)
-"""When the outage of the bus starts and ends, in seconds of the run."""
 
 
 def steady_buyer(source: random.Random) -> Buyer:
@@ -33,33 +30,17 @@ def flash_buyer(source: random.Random) -> Buyer:
     return Buyer(load_traces()["1"], (0,))
 
 
-def company_buyer(source: random.Random) -> Buyer:
-    return replace(steady_buyer(source), customer="company")
-
-
-def constant(seconds: float) -> float:
-    return 1.0
-
-
-def day(seconds: float) -> float:
-    """Return the share of the peak load: from a third of the peak to the peak and back in 60 simulated seconds."""
-    return 2 / 3 + sin(tau * (seconds / 60 - 0.25)) / 3
-
-
 @dataclass(frozen=True)
 class Profile:
-    """A load on the simulated shop: which orders come, and when.
+    """A load on the simulated shop.
 
     `buyer`: returns a random customer with their order. `whole_life`: whether orders are also dispatched, delivered
-    and archived. `rate`: returns the share of the peak rate at a time in seconds. `even`: whether orders come at even
-    intervals, not at random times. `prepare`: adapts the assumptions of the run to this load."""
+    and archived. `prepare`: adapts the assumptions of the run to this load."""
 
     name: str
     title: str
     buyer: Callable[[random.Random], Buyer]
     whole_life: bool = True
-    rate: Callable[[float], float] = constant
-    even: bool = False
     prepare: Callable[[Setup], Setup] = lambda setup: setup
 
 
@@ -72,18 +53,9 @@ def prepare_mix(setup: Setup) -> Setup:
     return with_parts(setup, BEST_SELLER_PARTS)
 
 
-def prepare_day(setup: Setup) -> Setup:
-    """Return `setup` as on a morning, when Lambda has no warm environments."""
-    return replace(prepare_mix(setup), warm=False)
-
-
 def prepare_sale(setup: Setup) -> Setup:
     """Return `setup` as at the start of a sale: SALE_PARTS items share the product's stock, and Lambda is cold."""
     return replace(with_parts(setup, SALE_PARTS), warm=False)
-
-
-def prepare_outage(setup: Setup) -> Setup:
-    return replace(prepare_mix(setup), outage=OUTAGE)
 
 
 PROFILES = (
@@ -95,23 +67,13 @@ PROFILES = (
         whole_life=False,
         prepare=prepare_sale,
     ),
-    Profile("company", "a company that orders 10,000 times", company_buyer, even=True, prepare=prepare_mix),
-    Profile("day", "a day with its peak", steady_buyer, rate=day, prepare=prepare_day),
-    Profile(
-        "outage",
-        "a minute without the region's bus",
-        steady_buyer,
-        whole_life=False,
-        prepare=prepare_outage,
-    ),
 )
 
 
 def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Process:
-    """Start orders during `seconds`, at random times (Poisson) or evenly. `rate`: orders a second at the peak."""
+    """Start orders at random times (Poisson) during `seconds`. `rate`: orders a second."""
     while model.env.now < seconds:
-        now_rate = rate * profile.rate(model.env.now)
-        yield model.env.timeout(1 / now_rate if profile.even else model.random.expovariate(now_rate))
+        yield model.env.timeout(model.random.expovariate(rate))
         model.orders += 1
         model.env.process(run_life(model, OrderRun(model.orders, profile.buyer(model.random)), profile))
 

@@ -8,8 +8,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +20,14 @@ from proof.scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
 from proof.scale.profiles import (
     BEST_SELLER_PARTS,
     LINES_MIX,
-    OUTAGE,
     POPULARITY,
     PRODUCTS,
     PROFILES,
     SALE_PARTS,
     Profile,
 )
-from proof.scale.recorder import TRACES, load_traces
-from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
+from proof.scale.recorder import TRACES
+from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search
 from stacks import PROJECT
 
 FOLDER = Path(__file__).parent
@@ -39,7 +36,6 @@ DOCS = PROJECT / "docs"
 ORDER_NEEDS = PROJECT / "ops" / "order_needs.json"
 """The file that says how much of each quota an order uses. `make check-deploy` reads it: ops cannot import scale."""
 QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
-SEARCHED = ("steady", "flash", "company")
 AIMS = {
     ("steady", "deployed"): 300,
     ("steady", "raised"): 2_000,
@@ -48,8 +44,6 @@ AIMS = {
 }
 STARTS = {"deployed": 200.0, "raised": 1_300.0}
 """The first rate that a search tries, in orders a second, for default and raised quotas."""
-LARGE_RATE = 10_000
-"""The rate in the section of docs/scale.md about very large shops, in orders a second."""
 SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
 EVENTS_PER_REQUEST = 4
 """The average number of events of a PutEvents request in runs with 2,000 orders a second."""
@@ -74,28 +68,13 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
 
     `progress`: called with a line of text for each result."""
     rows: list[Results] = []
-    every = setups.setups(deployment)
-    tasks = [(deployment, column, name) for column in every for name in SEARCHED]
+    tasks = [(deployment, column, name) for column in setups.TITLES for name in PROFILE_BY_NAME]
     with ProcessPoolExecutor(2) as pool:
         for found in pool.map(search_profile, *zip(*tasks, strict=True)):
             rows += found
             for row in found:
-                progress(describe_row(row))
-    steady = next(row for row in rows if (row["column"], row["profile"]) == ("deployed", "steady"))
-    same = {name: steady[name] for name in ("column", "effect", "rate", "limit", "what")}
-    for name, seconds in (("day", 60.0), ("outage", OUTAGE[1] + 60)):
-        run = run_profile(every["deployed"], PROFILE_BY_NAME[name], 0.8 * steady["rate"], seconds)
-        rows.append({**same, "profile": name, **_delays(run), "left": len(run.model.pending[ORDER])})
-        progress(describe_row(rows[-1]))
-    limited = replace(every["deployed"], limits={**limits.defaults(), **NEW_ACCOUNT})
-    run = run_profile(limited, PROFILE_BY_NAME["steady"], 1, 120)
-    new_account: Results = {
-        "refused": run.model.lambdas.refused,
-        "lost": sum(run.model.lost.values()),
-        "orders": run.model.orders,
-    }
-    new_account["p99"] = round(run.percentiles(ORDER)[1], 2)
-    return {"digest": digest(deployment), "rows": rows, "new_account": new_account}
+                progress(f"{row['column']}, {row['profile']}, {row['effect']}: {row['rate']:g} orders a second")
+    return {"digest": digest(deployment), "rows": rows}
 
 
 def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
@@ -103,8 +82,7 @@ def search_profile(deployment: Deployment, column: str, name: str) -> list[Resul
 
     `column`: "deployed" or "raised" quotas. `name`: the name of the profile."""
     search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
-    effects = (ORDER,) if name == "company" else (ORDER, COPIED)
-    return [_search_row(search, column, effect, STARTS[column]) for effect in effects]
+    return [_search_row(search, column, effect, STARTS[column]) for effect in (ORDER, COPIED)]
 
 
 def _search_row(search: Search, column: str, effect: str, start: float) -> Results:
@@ -126,29 +104,15 @@ def _delays(run: Run) -> Results:
     return {"at_80": {name: [round(value, 2) for value in run.percentiles(name)] for name in effects}}
 
 
-def describe_row(row: Results) -> str:
-    """Return a line of text: the row's maximum rate, the delays at 80 % of it, the first limit and how to lift it."""
-    delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
-    return (
-        f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "
-        f"then {row['what']} ({row['limit']}). p50/p99 at 80 %: {delays}. Lifted by: {lifted_by(row['limit'])}."
-    )
-
-
 LIFTED_BY_NUMBERS = {
     "max-concurrency": "more `invoice_series`, then a higher `concurrency` of fulfilment (a series is one item)",
     "stage-requests": "the setting `requests_per_second`",
     "stage-webhooks": "the setting `webhooks_per_second`",
-    "customer-writes": "the setting `customer_writes_per_minute`",
 }
 
 
 def lifted_by(limit: str) -> str:
     return LIFTED_BY_NUMBERS.get(limit) or limits.BY_ID[limit].lifted_by
-
-
-def mails_per_order() -> float:
-    return per_order()["mails"]
 
 
 # the pages ------------------------------------------------------------------------------------------------------------
@@ -178,20 +142,13 @@ def render_order_needs() -> str:
     """Return the text of ops/order_needs.json: how much of each quota one order a second needs.
 
     Its `api_seconds`: how long the API's function works for one order, with a full processor."""
-    per, times = needs(1), ServiceTimes()
-    api_seconds = sum(
-        share
-        * (times.processor_call + sum(times.processor_request + times.of(one) * one.times for one in call.requests))
-        for lines, share in LINES_MIX.items()
-        for call in load_traces()[lines].calls
-        if call.function == "api"
-    )
+    per = needs(1)
     quotas = {
         one.id: {"quota": one.quota, "unit": one.unit, "per_order": round(per[one.id], 4)}
         for one in LIMITS
         if one.quota
     }
-    return json.dumps({"api_seconds": round(api_seconds, 4), "quotas": quotas}, indent=1) + "\n"
+    return json.dumps({"api_seconds": round(per_order()["api-seconds"], 4), "quotas": quotas}, indent=1) + "\n"
 
 
 def _page(title: str, source: str, parts: Iterator[str]) -> str:
@@ -247,23 +204,13 @@ have their own rate, because they do not delay the parcel.
                 for row in rows
             ],
         )  # fmt: skip
-    outage = find_row(results, "deployed", "outage")
-    yield f"""
-**A day with its peak** plays a day of the steady mix in one minute. Its rate rises from a third to 80 % of the steady
-rate and falls again. In the morning, Lambda has no warm environments.
-
-**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their
-invoice, and a minute later {outage["left"]:,} orders. The backlog shrinks slowly, because new orders arrive at 80 % of the
-maximum rate.
-
-This is how to lift the first limits:
-"""
+    yield "This is how to lift the first limits:"
     yield markdown.render_table(
         ("limit", "lifted by"),
         [(_limit_link(limit), lifted_by(limit)) for limit in dict.fromkeys(row["limit"] for row in results["rows"])],
     )
     yield "## Mails, and new accounts"
-    yield from _mail_sections(results)
+    yield from _mail_sections()
     yield "## Numbers of prod"
     yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
@@ -273,11 +220,8 @@ In the column with raised quotas, prod also has these settings:
 - `invoice_series` ({setups.INVOICE_SERIES}), with a `concurrency` of {FULFILMENT} of {setups.FULFILMENT_CONCURRENCY};
 - `warm_write_units`;
 - more shards ([how](settings.md#fixed-values-and-their-reasons)): {", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())};
-- `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py);
-- `customer_writes_per_minute` for the company that orders 10,000 times.
+- `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py).
 """
-    yield f"## {LARGE_RATE:,} orders a second"
-    yield from _large_sections(results)
     yield "## Assumptions"
     yield from _assumption_sections(deployment)
 
@@ -326,7 +270,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
 
 
 def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
-    for profile in ("steady", "flash"):
+    for profile in PROFILE_BY_NAME:
         cells = []
         for column in setups.TITLES:
             row = find_row(results, column, profile)
@@ -348,8 +292,8 @@ def _limit_link(limit: str) -> str:
     return f"[{limit}](quotas.md#limits)" if limit in limits.BY_ID else limit
 
 
-def _mail_sections(results: Results) -> Iterator[str]:
-    per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
+def _mail_sections() -> Iterator[str]:
+    per, default, new = per_order()["mails"], limits.defaults(), NEW_ACCOUNT
     yield f"""
 An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
 Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and the
@@ -374,12 +318,11 @@ orders a second.
             )
         )
     yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
-    found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
+    concurrency = NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
 A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). All
 invocations for an order together take {per_order()["lambda-seconds"]:.1f} seconds, so the account can process at most
-{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a simulated run with one order a second, {found["orders"]} orders were placed. Lambda refused
-{found["refused"]:,} invocations: {found["lost"]} requests to the API (answered with 503), the others were retried. 99 of 100 orders got their invoice within {found["p99"]:g} s.
+{concurrency / per_order()["lambda-seconds"]:.1f} orders a second.
 """
 
 
@@ -399,43 +342,12 @@ def needs(orders: float) -> Mapping[str, float]:
     }
 
 
-def _large_sections(results: Results) -> Iterator[str]:
-    found = needs(LARGE_RATE)
-    cell = find_row(results, "raised", "steady")["rate"]
-    cells = ceil(LARGE_RATE / cell)
-    per = per_order()
-    hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
-    yield f"""
-{LARGE_RATE:,} orders a second need:
-
-- {found["table-write"]:,.0f} write units,
-- {found["bus-targets"]:,.0f} events to targets,
-- an SES rate of {found["ses-rate"]:,.0f} mails a second,
-- {found["lambda-concurrency"]:,.0f} concurrent invocations.
-
-One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
-
-- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The table of an
-  order follows from its customer, and each table has its own stock, so no order needs two tables.
-- **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} stream shards: each stream has two readers, one mapping for each. A shard allows no third reader.
-- **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then
-  needs less than the values to request in [quotas](quotas.md).
-
-In a single table, the busiest shared keys would need this many shards:
-"""
-    yield markdown.render_table(
-        ("key", "write units of an order", f"shards at {LARGE_RATE:,} orders a second"),
-        [(f"`{key}`", f"{units:g}", f"{ceil(LARGE_RATE * units / 1_000)}") for key, units in sorted(hottest.items())],
-    )
-
-
 def _assumption_sections(deployment: Deployment) -> Iterator[str]:
     times = ServiceTimes()
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
 - Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is ordered
-  n<sup>-{POPULARITY}</sup> times as often as the first product. Each order has another customer, except in the company's
-  profile.
+  n<sup>-{POPULARITY}</sup> times as often as the first product. Each order has another customer.
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
 - While a transaction runs, no other transaction can use its items. An item is at its limit if transactions use it for
   {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is at its limit at {FULL_VERSIONED_SHARE:.0%},
@@ -443,7 +355,7 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default
   quota.
 - AWS publishes no service times. The table below has the averages that we assume. Three quarters of each time are fixed,
-  one quarter is random (exponential). Processor times were [measured on a laptop](performance.md).
+  one quarter is random (exponential). Processor times were measured on a laptop.
 """
     yield markdown.render_table(
         ("what", "milliseconds"),
@@ -461,7 +373,6 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
             )
         ],
     )
-    yield "`make scale ARGS=laptop` compares the model with the local shop, which has no limits of AWS."
 
 
 def _orders(number: float) -> str:
@@ -472,7 +383,7 @@ def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
 These are the quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and
-every limit that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
+the limits that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
 pages and with your account.
 """
     yield "## Quotas to raise"
@@ -513,6 +424,6 @@ PREFLIGHT="--orders 50"` compares the quotas of your account with the need of 50
     yield f"""
 Settings of the shop are limits, too ([settings.md](settings.md)): `requests_per_second`
 ({deployment.requests_per_second:,g} in prod), `webhooks_per_second` ({deployment.webhooks_per_second:,g}),
-`customer_writes_per_minute` ({deployment.customer_writes_per_minute:g}), `parallelization`, and the `concurrency` of
+`customer_writes_per_minute`, `parallelization`, and the `concurrency` of
 {FULFILMENT} ({deployment.queues[FULFILMENT].max_concurrency}).
 """

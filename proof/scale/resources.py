@@ -7,12 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
-
-Split = Literal["any", "never", "increasing"]
-"""Whether a hot partition key gets faster when DynamoDB splits it. "any": yes, writes go to many sort keys. "never":
-no, the key has one item. "increasing": no, each new sort key is the highest, so one half gets all writes."""
-
 
 BURST_SECONDS = 0.25
 """By default, a burst is the units of this time. The model ignores DynamoDB's burst capacity, which helps only once."""
@@ -55,28 +49,17 @@ class RateLimit:
 class HotKeys:
     """A rate limit for each partition key that many orders share. `rate`: the units a second of a partition.
 
-    `split_seconds`: how long a key is above the limit until DynamoDB splits it into two partitions, then into four.
-    AWS does not publish this time."""
+    DynamoDB may split a hot partition. The model does not: its hot keys have one item, or sort keys that increase, and
+    a split helps neither."""
 
     rate: float
-    split_seconds: float = 300
     buckets: dict[Hashable, RateLimit] = field(default_factory=dict)
-    _hot_since: dict[Hashable, float] = field(default_factory=dict)
 
-    def take(
-        self, key: Hashable, units: float, now: float, split: Split = "never", max_wait: float = 1e9
-    ) -> float | None:
+    def take(self, key: Hashable, units: float, now: float, max_wait: float = 1e9) -> float | None:
         bucket = self.buckets.get(key)
         if bucket is None:
             bucket = self.buckets[key] = RateLimit(self.rate, _at=now)
-        wait = bucket.take(units, now, max_wait)
-        if wait == 0:
-            self._hot_since.pop(key, None)
-        elif split == "any" and now - self._hot_since.setdefault(key, now) >= self.split_seconds:
-            bucket.rate *= 2
-            bucket.burst *= 2
-            self._hot_since[key] = now
-        return wait
+        return bucket.take(units, now, max_wait)
 
 
 @dataclass
@@ -89,18 +72,14 @@ class ItemLocks:
     busy_until: dict[Hashable, float] = field(default_factory=dict)
     changed_at: dict[Hashable, float] = field(default_factory=dict)
     held: Counter[Hashable] = field(default_factory=Counter)
-    attempts: int = 0
-    refused: Counter[Hashable] = field(default_factory=Counter)
 
     def begin(self, items: Collection[Hashable], now: float, hold: float, read_at: float | None = None) -> bool:
         """Begin a transaction that takes `hold` seconds. Return False if it is refused.
 
         `read_at`: when the caller read the item's version; None if the transaction is not conditional on a version.
         """
-        self.attempts += 1
         for item in items:
             if self.busy_until.get(item, 0) > now or (read_at is not None and self.changed_at.get(item, -1) > read_at):
-                self.refused[item] += 1
                 return False
         for item in items:
             self.busy_until[item] = self.changed_at[item] = now + hold
@@ -122,7 +101,6 @@ class ExecutionEnvironments:
     in_use: int = 0
     peak: int = 0
     refused: int = 0
-    cold_starts: int = 0
     _busy: Counter[str] = field(default_factory=Counter)
     _warm: Counter[str] = field(default_factory=Counter)
     _starts: dict[str, RateLimit] = field(default_factory=dict)
@@ -139,7 +117,6 @@ class ExecutionEnvironments:
                 self.refused += 1
                 return None
             self._warm[function] += 1
-            self.cold_starts += 1
             delay = self.start_seconds
         self._busy[function] += 1
         self.in_use += 1

@@ -98,15 +98,13 @@ class Run:
 
     def _loads(self) -> Iterator[Load]:
         model, seconds = self.model, self.model.env.now
-        limits = model.setup.limits
 
         def load(limit: str, what: str, bucket: RateLimit, effects: tuple[str, ...] = MEASURED) -> Load:
             used = (bucket.used - self.before.get(id(bucket), 0)) / (self.seconds / 3)
             return Load(limit, what, used / bucket.rate, effects, is_rate=True)
 
         for (where, kind), bucket in model.throughput.items():
-            initial = model.setup.fresh_table and limits[f"initial-{kind}"] < limits[f"table-{kind}"]
-            yield load(f"{'initial' if initial else 'table'}-{kind}", where, bucket)
+            yield load(f"table-{kind}", where, bucket)
         for limit, hot in (
             ("partition-write", model.hot_writes),
             ("partition-read", model.hot_reads),
@@ -122,12 +120,8 @@ class Run:
         yield load("api-throttle", "all requests", model.api_limits["account"])
         for name in ("requests", "webhooks"):
             yield load(f"stage-{name}", f"the throttle of {name}", model.api_limits[name])
-        for customer, bucket in model.writes_of.items():
-            yield load("customer-writes", f"the orders of {customer}", bucket)
         peak = model.lambdas.peak / model.lambdas.concurrency
         yield Load("lambda-concurrency", "all functions", peak if model.lambdas.refused else min(peak, UNREFUSED_SHARE))
-        if model.setup.mails:
-            yield load("ses-rate", "all mails", model.mail_rate, (MAILED,))
         yield from self._lane_loads(seconds)
 
     def _lane_loads(self, seconds: float) -> Iterator[Load]:

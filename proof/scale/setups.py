@@ -36,7 +36,6 @@ def enlarge(deployment: Deployment) -> Deployment:
         stock_parts=SALE_PARTS,
         requests_per_second=15_000,
         webhooks_per_second=5_000,
-        customer_writes_per_minute=6_000,
     )
 
 

@@ -30,13 +30,6 @@ def test_a_run_gives_the_stored_figures_again(deployment: Deployment) -> None:
     assert [round(value, 2) for value in run.percentiles(ORDER)] == row["at_80"][ORDER]
 
 
-def test_every_limit_is_on_the_page_with_its_link() -> None:
-    page = Path(report.DOCS / "quotas.md").read_text(encoding="utf-8")
-    for limit in limits.LIMITS:
-        assert f"`{limit.id}`" in page
-        assert f"]({limit.link})" in page
-
-
 def test_every_quota_says_how_many_orders_a_second_its_default_takes_and_where_to_raise_it() -> None:
     page = Path(report.DOCS / "quotas.md").read_text(encoding="utf-8")
     asked = [one for one in limits.LIMITS if one.kind == "quota"]
@@ -46,8 +39,3 @@ def test_every_quota_says_how_many_orders_a_second_its_default_takes_and_where_t
         (row,) = [line for line in page.splitlines() if f"/{limit.quota[0]}/quotas/{limit.quota[1]})" in line]
         orders = float(row.split(" | ")[3].replace(",", ""))
         assert orders * report.needs(1)[limit.id] == pytest.approx(limit.value, rel=0.05)
-
-
-def test_every_row_names_what_lifts_its_limit() -> None:
-    for row in report.load_results()["rows"]:
-        assert report.lifted_by(row["limit"])

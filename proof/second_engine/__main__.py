@@ -26,9 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with run_emulator(environment.install(python)) as emulator:
             for stage in STAGES:
                 check_stage(emulator, stage)
-            if wrong := emulator.types_not_created() ^ stack.NOT_CREATED:
-                print(f"LocalEmu creates other types than NOT_CREATED lists: {sorted(wrong)}", file=sys.stderr)
-                return 1
+            print(f"LocalEmu has only accepted, but not created: {', '.join(sorted(emulator.types_not_created()))}")
     except (environment.NoPython, ProcessFailed, StackFailed) as error:
         print(error, file=sys.stderr)
         return 1
@@ -39,9 +37,7 @@ def check_stage(emulator: Emulator, stage: str) -> None:
     """Create the stack of a stage, update it, check its roles, and delete it. Raises StackFailed."""
     name, context = f"orderstream-{stage}", {"laptop": "true", "stages": EXAMPLE_STAGES, "stage": stage}
     template, changes = stack.adapt(load_template(name, context))
-    types = [one["Type"] for one in template["Resources"].values()]
-    absent = sum(one in stack.NOT_CREATED for one in types)
-    print(f"{name}: {len(types)} resources, of which {absent} are only accepted; {changes} places are changed")
+    print(f"{name}: {len(template['Resources'])} resources; {changes} places are changed")
     began = time.monotonic()
     stack.deploy(emulator, name, stack.adapt(load_template(name, context | STAGES[stage]))[0])
     print(f"{name}: created after {time.monotonic() - began:.0f} s", flush=True)

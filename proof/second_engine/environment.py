@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from stacks import PROJECT
@@ -26,24 +26,14 @@ def find_python() -> str | None:
     Raises NoPython if the environment variable SECOND_PYTHON names another one, or none that runs.
     """
     wanted = os.environ.get(VARIABLE)
-    name, script = wanted or PYTHON, "import sys; print(sys.executable if sys.version_info[:2] == (3, 13) else '')"
-    # A shim of pyenv runs only with a version.
-    versions = [{"PYENV_VERSION": version} for version in _output(["pyenv", "whence", name], {}).split()]
-    for variables in ({}, *versions):
-        if path := _output([name, "-c", script], variables):
+    script = "import sys; print(sys.executable if sys.version_info[:2] == (3, 13) else '')"
+    with suppress(OSError):
+        done = subprocess.run([wanted or PYTHON, "-c", script], capture_output=True, text=True, check=False)
+        if path := done.stdout.strip():
             return path
     if wanted:
         raise NoPython(f"{VARIABLE}={wanted} is not Python 3.13, or does not run.")
     return None
-
-
-def _output(command: list[str], variables: Mapping[str, str]) -> str:
-    """Return what a command prints, or "" if it cannot run or fails."""
-    try:
-        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def install(python: str) -> str:

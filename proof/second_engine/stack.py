@@ -14,16 +14,6 @@ from local.world.dynamodb_engine import REGION
 from proof.second_engine.emulator import Emulator
 
 Template = dict[str, Any]
-NOT_CREATED = {
-    "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Authorizer", "AWS::ApiGatewayV2::Integration",
-    "AWS::ApiGatewayV2::Route", "AWS::ApiGatewayV2::Stage", "AWS::Backup::BackupPlan", "AWS::Backup::BackupSelection",
-    "AWS::Backup::BackupVault", "AWS::Budgets::Budget", "AWS::CloudWatch::Dashboard", "AWS::CodeDeploy::Application",
-    "AWS::CodeDeploy::DeploymentGroup", "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient",
-    "AWS::Cognito::UserPoolGroup", "AWS::Events::Archive", "AWS::Logs::Delivery", "AWS::Logs::DeliveryDestination",
-    "AWS::Logs::DeliverySource", "AWS::Logs::QueryDefinition", "AWS::SES::ConfigurationSet",
-    "AWS::SES::ConfigurationSetEventDestination",
-}  # fmt: skip
-"""The types of our templates that LocalEmu only accepts: it reports CREATE_COMPLETE, but creates nothing."""
 
 
 class StackFailed(RuntimeError):

@@ -12,6 +12,7 @@ from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
+from proof.support.items import write_items
 from proof.support.samples import AT, GUEST, SAMPLES, moment, order, payment, refund, shipment
 
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES[t.NOTIFICATION]
@@ -152,11 +153,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
 
 
 def load(table: Table, items: list[tuple[Row[Any], Any]]) -> None:
-    images = [row.encode(item) for row, item in items]
-    for start in range(0, len(images), 25):
-        requests = [{"PutRequest": {"Item": image}} for image in images[start : start + 25]]
-        answer = table.client.batch_write_item(RequestItems={table.name: requests})  # type: ignore[dict-item]
-        assert not answer["UnprocessedItems"]
+    write_items(table.client, table.name, [row.encode(item) for row, item in items])
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""All probes, as data. The modules of this package import nothing from the product or the local shop."""
+"""All probes, as data. Only access_patterns.py imports something of the product: the declarations of the patterns."""
 
 from proof.conformance.probes import (
     access_patterns,
@@ -18,7 +18,7 @@ from proof.conformance.probes import (
     stream_records,
     transactions,
 )
-from proof.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe
+from proof.conformance.probes.kinds import MappingProbe, Probe, QueueProbe, ServiceProbe
 
 MAPPING_PROBES: tuple[MappingProbe, ...] = (
     *batching.PROBES,
@@ -40,5 +40,4 @@ SERVICE_PROBES: tuple[ServiceProbe, ...] = (
     *api_gateway.PROBES,
 )
 QUEUE_PROBES: tuple[QueueProbe, ...] = queues.MAPPING_PROBES
-PATTERN_PROBES: tuple[PatternProbe, ...] = access_patterns.PROBES
-PROBES: tuple[Probe, ...] = (*MAPPING_PROBES, *QUEUE_PROBES, *SERVICE_PROBES, *PATTERN_PROBES)
+PROBES: tuple[Probe, ...] = (*MAPPING_PROBES, *QUEUE_PROBES, *SERVICE_PROBES, *access_patterns.PROBES)

@@ -81,63 +81,61 @@ def _call_as_user_in(
 
 
 PROBES = (
-    ServiceProbe(
-        name="a_list_claim_is_a_text_in_brackets",
-        says='An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
+    ServiceProbe.of(
+        "a_list_claim_is_a_text_in_brackets",
+        'An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
+        *_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
         source=sources.JWT_AUTHORIZER,
         open_question="AWS's page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
-        requests=_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
     ),
-    ServiceProbe(
-        name="a_list_claim_is_separated_by_spaces",
-        says='An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
-        source=sources.JWT_AUTHORIZER,
-        open_question="AWS's page shows no claim that is a list. Do spaces separate groups, and which is first?",
-        requests=_call_as_user_in(
+    ServiceProbe.of(
+        "a_list_claim_is_separated_by_spaces",
+        'An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
+        *_call_as_user_in(
             "staff",
             "warehouse",
             returns={
                 "Body.\"cognito:groups\" == '[staff warehouse]' || Body.\"cognito:groups\" == '[warehouse staff]'": True
             },
         ),
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page shows no claim that is a list. Do spaces separate groups, and which is first?",
     ),
-    ServiceProbe(
-        name="a_group_name_with_a_comma_stays_whole",
-        says='An HTTP API passes the group "a,staff" as the text "[a,staff]".',
+    ServiceProbe.of(
+        "a_group_name_with_a_comma_stays_whole",
+        'An HTTP API passes the group "a,staff" as the text "[a,staff]".',
+        *_call_as_user_in("a,staff", returns={"Status": 200, 'Body."cognito:groups"': "[a,staff]"}),
         source=sources.JWT_AUTHORIZER,
         open_question="AWS's page shows no claim that is a list. Does the gateway keep a comma, without adding quotes?",
-        requests=_call_as_user_in("a,staff", returns={"Status": 200, 'Body."cognito:groups"': "[a,staff]"}),
     ),
-    ServiceProbe(
-        name="a_group_name_has_no_spaces",
-        says="Cognito refuses to create a group with a space in its name.",
-        source=sources.CREATE_GROUP,
-        requests=(
-            _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
-            replace(
-                _cognito("create_group", {"UserPoolId": "$pool", "GroupName": "a staff"}),
-                error="InvalidParameterException",
-            ),
+    ServiceProbe.of(
+        "a_group_name_has_no_spaces",
+        "Cognito refuses to create a group with a space in its name.",
+        _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
+        replace(
+            _cognito("create_group", {"UserPoolId": "$pool", "GroupName": "a staff"}),
+            error="InvalidParameterException",
         ),
+        source=sources.CREATE_GROUP,
     ),
-    ServiceProbe(
-        name="a_user_without_groups_has_no_claim",
-        says="The access token of a user without groups has no claim cognito:groups.",
+    ServiceProbe.of(
+        "a_user_without_groups_has_no_claim",
+        "The access token of a user without groups has no claim cognito:groups.",
+        *_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
         source=sources.JWT_AUTHORIZER,
         open_question="AWS's page does not mention users without groups. Is the claim missing in their tokens?",
-        requests=_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
     ),
-    ServiceProbe(
-        name="a_number_claim_is_a_text",
-        says="An HTTP API passes a claim that is a number as a text.",
+    ServiceProbe.of(
+        "a_number_claim_is_a_text",
+        "An HTTP API passes a claim that is a number as a text.",
+        *_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
         source=sources.JWT_AUTHORIZER,
         open_question="AWS's page shows no claim that is a number. Does the function get a text or a number?",
-        requests=_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
     ),
-    ServiceProbe(
-        name="a_forged_token_is_refused",
-        says="A JWT authorizer answers a request with an invalid token with 401.",
+    ServiceProbe.of(
+        "a_forged_token_is_refused",
+        "A JWT authorizer answers a request with an invalid token with 401.",
+        *_call_as_user_in(returns={"Status": 401}, token="$token-forged"),
         source=sources.JWT_AUTHORIZER,
-        requests=_call_as_user_in(returns={"Status": 401}, token="$token-forged"),
     ),
 )

@@ -1,19 +1,21 @@
 """Facts about the batches of event source mappings: batch size, batching window, payload limit."""
 
+from functools import partial
+
 from proof.conformance.probes import sources
 from proof.conformance.probes.kinds import Call, Failing, MappingProbe, Write
 
 _LARGE = {"text": {"S": "x" * 300_000}}
+_probe = partial(MappingProbe, source=sources.DYNAMODB_MAPPING)
 
 PROBES = (
-    MappingProbe(
+    _probe(
         name="one_record_is_a_batch",
         says="Without a batching window, the mapping invokes the function as soon as one record is there.",
-        source=sources.DYNAMODB_MAPPING,
         writes=(Write(),),
         calls=(Call(records=(1,), at=0),),
     ),
-    MappingProbe(
+    _probe(
         name="batch_size_is_a_maximum",
         says="A batch contains at most BatchSize records, and the next records follow in order.",
         source=sources.PARAMETERS,
@@ -21,22 +23,14 @@ PROBES = (
         writes=(Write(),) * 5,
         calls=(Call(records=(1, 2)), Call(records=(3, 4)), Call(records=(5,))),
     ),
-    MappingProbe(
-        name="batch_size_one",
-        says="BatchSize 1 invokes the function once for each record.",
-        source=sources.PARAMETERS,
-        settings={"BatchSize": 1},
-        writes=(Write(),) * 3,
-        calls=(Call(records=(1,)), Call(records=(2,)), Call(records=(3,))),
-    ),
-    MappingProbe(
+    _probe(
         name="batch_size_defaults_to_100",
         says="The default BatchSize is 100.",
         source=sources.PARAMETERS,
         writes=(Write(),) * 101,
         calls=(Call(records=tuple(range(1, 101))), Call(records=(101,))),
     ),
-    MappingProbe(
+    _probe(
         name="batch_size_may_exceed_ten_without_a_window",
         says="A BatchSize over 10 is accepted without a batching window.",
         source=sources.MAPPING_API,
@@ -48,33 +42,15 @@ PROBES = (
         writes=(Write(),) * 12,
         calls=(Call(records=tuple(range(1, 12))), Call(records=(12,))),
     ),
-    MappingProbe(
+    _probe(
         name="window_gathers_records",
         says="With a batching window, the mapping gathers records until the window ends, and then sends them together.",
-        source=sources.DYNAMODB_MAPPING,
         settings={"MaximumBatchingWindowInSeconds": 5},
         writes=(Write(), Write(at=2.5)),
         calls=(Call(records=(1, 2), at=5),),
         watch_seconds=8,
     ),
-    MappingProbe(
-        name="window_delays_a_single_record",
-        says="With a batching window, even a single record waits until the window ends.",
-        source=sources.DYNAMODB_MAPPING,
-        settings={"MaximumBatchingWindowInSeconds": 2},
-        writes=(Write(),),
-        calls=(Call(records=(1,), at=2),),
-        watch_seconds=5,
-    ),
-    MappingProbe(
-        name="full_batch_ends_the_window",
-        says="A full batch is sent at once, although its batching window has not ended.",
-        source=sources.MAPPING,
-        settings={"BatchSize": 2, "MaximumBatchingWindowInSeconds": 60},
-        writes=(Write(), Write()),
-        calls=(Call(records=(1, 2), at=0),),
-    ),
-    MappingProbe(
+    _probe(
         name="record_after_a_full_batch_waits_for_its_own_window",
         says="A record that does not fit into a full batch waits for the next batching window.",
         source=sources.MAPPING,
@@ -83,7 +59,7 @@ PROBES = (
         calls=(Call(records=(1, 2), at=0), Call(records=(3,), at=3)),
         watch_seconds=6,
     ),
-    MappingProbe(
+    _probe(
         name="window_opens_when_the_invocation_ends",
         says="The next batching window opens when the previous invocation completes.",
         source=sources.MAPPING,
@@ -97,15 +73,14 @@ PROBES = (
         calls=(Call(records=(1,), at=2), Call(records=(2,), at=5)),
         watch_seconds=9,
     ),
-    MappingProbe(
+    _probe(
         name="payload_limit_ends_the_batch",
         says="The mapping sends a batch when its payload reaches 6 MB, although more records are waiting.",
-        source=sources.DYNAMODB_MAPPING,
         writes=(Write(attributes=_LARGE),) * 12,
         # A change of an item has two images of 300 KB. The first write has only the new image.
         calls=(Call(records=tuple(range(1, 11))), Call(records=(11, 12))),
     ),
-    MappingProbe(
+    _probe(
         name="payload_limit_ends_the_window",
         says="The mapping does not wait for the end of a batching window if the payload has reached 6 MB.",
         source=sources.MAPPING,
@@ -113,7 +88,7 @@ PROBES = (
         writes=(Write(attributes=_LARGE),) * 11,
         calls=(Call(records=tuple(range(1, 11)), at=0),),
     ),
-    MappingProbe(
+    _probe(
         name="retry_adds_no_records",
         says="A retry contains the records of the failed batch and no new records.",
         source=sources.ERRORS,

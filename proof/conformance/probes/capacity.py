@@ -5,6 +5,7 @@ the same keys and no other attributes.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from proof.conformance.probes import sources
@@ -50,12 +51,6 @@ def _query(units: float, *, consistent: bool = True, **more: Any) -> Request:
     return measured("query", units, TableName="$table", ConsistentRead=consistent, **condition, **more)
 
 
-def _probe(
-    name: str, says: str, *requests: Request, source: str = sources.UNITS, open_question: str = ""
-) -> ServiceProbe:
-    return ServiceProbe(name=name, says=says, source=source, open_question=open_question, requests=requests)
-
-
 def _index_units(table: float, whole: float | None, keys: float | None) -> dict[str, float | None]:
     """Return the units of the table and of each index. None: the index is not charged."""
     return {
@@ -65,6 +60,7 @@ def _index_units(table: float, whole: float | None, keys: float | None) -> dict[
     }
 
 
+_probe = partial(ServiceProbe.of, source=sources.UNITS)
 _THREE_ITEMS = tuple(put(key=_sort_key(name), text=_text(2_000)) for name in "bcd")
 
 PROBES = (

@@ -1,5 +1,6 @@
 """Facts about on-failure destinations: when a batch is sent there, and what the document contains."""
 
+from functools import partial
 from typing import Any
 
 from proof.conformance.probes import sources
@@ -11,32 +12,30 @@ def _destination(name: str) -> dict[str, Any]:
 
 
 _BUCKET, _QUEUE = _destination("$bucket"), _destination("$queue")
+_probe = partial(MappingProbe, source=sources.ERRORS)
 
 PROBES = (
-    MappingProbe(
+    _probe(
         name="bucket_receives_the_records",
         says="A bucket as destination receives the position of the batch and its whole event as a JSON text.",
-        source=sources.ERRORS,
         settings={**_BUCKET, "MaximumRetryAttempts": 0},
         behaviour=(Failing(record=1),),
         writes=(Write(), Write()),
         calls=(Call(records=(1, 2)),),
         failed_batches=(FailedBatch(records=(1, 2), size=2),),
     ),
-    MappingProbe(
+    _probe(
         name="queue_receives_no_records",
         says="A queue as destination receives the position of the batch, but not its records.",
-        source=sources.ERRORS,
         settings={**_QUEUE, "MaximumRetryAttempts": 0},
         behaviour=(Failing(record=1),),
         writes=(Write(), Write()),
         calls=(Call(records=(1, 2)),),
         failed_batches=(FailedBatch(records=(1, 2), size=2, has_payload=False),),
     ),
-    MappingProbe(
+    _probe(
         name="document_counts_invocations",
         says="approximateInvokeCount is the number of invocations of the batch.",
-        source=sources.ERRORS,
         settings={**_BUCKET, "MaximumRetryAttempts": 2},
         behaviour=(Failing(record=1),),
         writes=(Write(),),
@@ -44,10 +43,9 @@ PROBES = (
         failed_batches=(FailedBatch(records=(1, 1), size=1, invocations=3),),
         watch_seconds=8,
     ),
-    MappingProbe(
+    _probe(
         name="timeout_is_an_unhandled_error",
         says="The document of a batch that timed out has the functionError Unhandled.",
-        source=sources.ERRORS,
         open_question="AWS's page shows only a document after an error. Does one after a timeout look the same?",
         settings={**_BUCKET, "MaximumRetryAttempts": 0},
         behaviour=(Failing(record=1, by="timeout"),),
@@ -56,10 +54,9 @@ PROBES = (
         failed_batches=(FailedBatch(records=(1, 1), size=1),),
         watch_seconds=10,
     ),
-    MappingProbe(
+    _probe(
         name="reported_failures_have_no_function_error",
         says="The document of a batch whose records were reported has no functionError.",
-        source=sources.ERRORS,
         open_question="AWS's page shows no such document. LocalStack's tests recorded it so on AWS.",
         settings={**_BUCKET, "MaximumRetryAttempts": 0, "FunctionResponseTypes": ["ReportBatchItemFailures"]},
         behaviour=(Failing(record=1, by="report"),),
@@ -67,27 +64,24 @@ PROBES = (
         calls=(Call(records=(1, 2)),),
         failed_batches=(FailedBatch(records=(1, 2), size=2, error=None),),
     ),
-    MappingProbe(
+    _probe(
         name="no_destination_drops_the_batch",
         says="Without a destination, a discarded batch is lost, and the mapping continues.",
-        source=sources.ERRORS,
         settings={"MaximumRetryAttempts": 0, "BatchSize": 2},
         behaviour=(Failing(record=1),),
         writes=(Write(),) * 3,
         calls=(Call(records=(1, 2)), Call(records=(3,))),
     ),
-    MappingProbe(
+    _probe(
         name="successful_batches_are_not_sent",
         says="A batch that succeeds is not sent to the on-failure destination.",
-        source=sources.ERRORS,
         settings={**_BUCKET, "MaximumRetryAttempts": 0},
         writes=(Write(),),
         calls=(Call(records=(1,)),),
     ),
-    MappingProbe(
+    _probe(
         name="each_discarded_half_has_a_document",
         says="Each half of a split batch that is discarded has its own document.",
-        source=sources.ERRORS,
         open_question="CloudFormation's page says that Lambda may combine failures. Are there one or two documents?",
         any_order=True,
         settings={**_BUCKET, "MaximumRetryAttempts": 0, "BisectBatchOnFunctionError": True},
@@ -95,15 +89,5 @@ PROBES = (
         writes=(Write(), Write()),
         calls=(Call(records=(1, 2)), Call(records=(1,)), Call(records=(2,))),
         failed_batches=(FailedBatch(records=(1, 1), size=1), FailedBatch(records=(2, 2), size=1)),
-    ),
-    MappingProbe(
-        name="mapping_continues_after_the_document",
-        says="The mapping continues with the next batch after it discarded one.",
-        source=sources.ERRORS,
-        settings={**_BUCKET, "MaximumRetryAttempts": 0, "BatchSize": 1},
-        behaviour=(Failing(record=1),),
-        writes=(Write(), Write()),
-        calls=(Call(records=(1,)), Call(records=(2,))),
-        failed_batches=(FailedBatch(records=(1, 1), size=1),),
     ),
 )

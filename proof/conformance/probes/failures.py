@@ -1,30 +1,23 @@
 """Facts about failed invocations: their retries, the maximum age of a record, and the bisection of a batch."""
 
+from functools import partial
+
 from proof.conformance.probes import sources
 from proof.conformance.probes.kinds import Call, FailedBatch, Failing, MappingProbe, Write
 
 _DESTINATION = {"DestinationConfig": {"OnFailure": {"Destination": "$bucket"}}}
 _TWO, _FOUR = (Write(),) * 2, (Write(),) * 4
+_probe = partial(MappingProbe, source=sources.ERRORS)
 
 PROBES = (
-    MappingProbe(
+    _probe(
         name="an_error_retries_the_batch",
         says="If the function raises an error, the mapping retries the whole batch.",
-        source=sources.ERRORS,
         behaviour=(Failing(record=2, times=1),),
         writes=_TWO,
         calls=(Call(records=(1, 2)), Call(records=(1, 2))),
     ),
-    MappingProbe(
-        name="a_timeout_retries_the_batch",
-        says="If the function times out, the mapping retries the whole batch.",
-        source=sources.ERRORS,
-        behaviour=(Failing(record=2, times=1, by="timeout"),),
-        writes=_TWO,
-        calls=(Call(records=(1, 2)), Call(records=(1, 2))),
-        watch_seconds=10,
-    ),
-    MappingProbe(
+    _probe(
         name="retries_are_unlimited_by_default",
         says="By default, the mapping retries a failed batch until it succeeds or its records expire.",
         source=sources.PARAMETERS,
@@ -34,78 +27,53 @@ PROBES = (
         calls=(*(Call(records=(1,)),) * 5, Call(records=(2,))),
         watch_seconds=12,
     ),
-    MappingProbe(
-        name="no_retries",
-        says="With MaximumRetryAttempts 0, a failed batch is discarded after one invocation.",
-        source=sources.PARAMETERS,
-        settings={"BatchSize": 1, "MaximumRetryAttempts": 0},
-        behaviour=(Failing(record=1),),
-        writes=_TWO,
-        calls=(Call(records=(1,)), Call(records=(2,))),
-    ),
-    MappingProbe(
-        name="two_retries_are_three_invocations",
-        says="With MaximumRetryAttempts 2, a failing batch is invoked three times, and then the next records follow.",
-        source=sources.ERRORS,
-        settings={"BatchSize": 1, "MaximumRetryAttempts": 2},
-        behaviour=(Failing(record=1),),
-        writes=_TWO,
-        calls=(*(Call(records=(1,)),) * 3, Call(records=(2,))),
-        watch_seconds=8,
-    ),
-    MappingProbe(
+    _probe(
         name="timeouts_use_up_retries",
         says="A timeout counts as a failed attempt.",
-        source=sources.ERRORS,
         settings={"BatchSize": 1, "MaximumRetryAttempts": 1},
         behaviour=(Failing(record=1, by="timeout"),),
         writes=_TWO,
         calls=(*(Call(records=(1,)),) * 2, Call(records=(2,))),
         watch_seconds=14,
     ),
-    MappingProbe(
+    _probe(
         name="discarded_records_are_not_processed_again",
         says="A record that succeeds in time is not discarded, even if the limit of retries is reached.",
-        source=sources.ERRORS,
         settings={"BatchSize": 1, "MaximumRetryAttempts": 2, **_DESTINATION},
         behaviour=(Failing(record=1, times=2),),
         writes=_TWO,
         calls=(*(Call(records=(1,)),) * 3, Call(records=(2,))),
         watch_seconds=8,
     ),
-    MappingProbe(
+    _probe(
         name="throttles_use_up_no_retries",
         says="An invocation that Lambda throttles does not count against MaximumRetryAttempts.",
-        source=sources.ERRORS,
         settings={"MaximumRetryAttempts": 0},
         behaviour=(Failing(record=1, times=3, by="throttle"),),
         writes=(Write(),),
         calls=(*(Call(records=(1,)),) * 4,),
     ),
-    MappingProbe(
+    _probe(
         name="throttles_do_not_split_a_batch",
         says="An invocation that Lambda throttles does not split the batch.",
-        source=sources.ERRORS,
         settings={"BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=1, times=1, by="throttle"),),
         writes=_TWO,
         calls=(Call(records=(1, 2)), Call(records=(1, 2))),
         open_question="AWS's page mentions only function errors. Can a throttled invocation split a batch, too?",
     ),
-    MappingProbe(
+    _probe(
         name="bisect_halves_a_failed_batch",
         says="With BisectBatchOnFunctionError, a failed batch is split in two, and each half is retried.",
-        source=sources.ERRORS,
         any_order=True,
         settings={"BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=1, times=1),),
         writes=_FOUR,
         calls=(Call(records=(1, 2, 3, 4)), Call(records=(1, 2)), Call(records=(3, 4))),
     ),
-    MappingProbe(
+    _probe(
         name="bisect_repeats",
         says="A half that fails is split again, until the failing record is alone.",
-        source=sources.ERRORS,
         any_order=True,
         settings={"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 0},
         behaviour=(Failing(record=2),),
@@ -119,10 +87,9 @@ PROBES = (
         ),
         watch_seconds=8,
     ),
-    MappingProbe(
+    _probe(
         name="bisect_uses_up_no_retries",
         says="Splitting a batch does not use up a retry.",
-        source=sources.ERRORS,
         any_order=True,
         settings={"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 1},
         behaviour=(Failing(record=1),),
@@ -130,20 +97,18 @@ PROBES = (
         calls=(Call(records=(1, 2)), *(Call(records=(1,)),) * 2, Call(records=(2,))),
         watch_seconds=8,
     ),
-    MappingProbe(
+    _probe(
         name="bisect_gives_the_smaller_half_first",
         says="If the number of records is odd, the first half has one record less.",
-        source=sources.ERRORS,
         open_question="No page says. Which half of three records is larger, and which half does Lambda retry first?",
         settings={"BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=1, times=1),),
         writes=(Write(),) * 3,
         calls=(Call(records=(1, 2, 3)), Call(records=(1,)), Call(records=(2, 3))),
     ),
-    MappingProbe(
+    _probe(
         name="bisect_isolates_two_failing_records",
         says="With bisect and MaximumRetryAttempts 0, only the failing records are discarded.",
-        source=sources.ERRORS,
         any_order=True,
         settings={"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 0, **_DESTINATION},
         behaviour=(Failing(record=1), Failing(record=4)),
@@ -161,10 +126,9 @@ PROBES = (
         open_question="CloudFormation's page says that Lambda may combine failures. Are there one or two documents?",
         watch_seconds=10,
     ),
-    MappingProbe(
+    _probe(
         name="bisect_halves_inherit_the_retries",
         says="The halves of a split batch have only the retries that the batch has left.",
-        source=sources.ERRORS,
         open_question="AWS's page says only that a split uses up no retry. Do the halves start a new count of retries?",
         settings={
             "BisectBatchOnFunctionError": True,
@@ -176,19 +140,17 @@ PROBES = (
         calls=(Call(records=(1, 2)), Call(records=(1, 2)), Call(records=(1,)), Call(records=(2,))),
         any_order=True,
     ),
-    MappingProbe(
+    _probe(
         name="bisect_of_one_record_retries_it",
         says="A batch of one record cannot be split and is retried.",
-        source=sources.ERRORS,
         settings={"BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 1},
         behaviour=(Failing(record=1),),
         writes=(Write(),),
         calls=(Call(records=(1,)), Call(records=(1,))),
     ),
-    MappingProbe(
+    _probe(
         name="old_records_are_discarded",
         says="A record that is older than MaximumRecordAgeInSeconds is discarded, and newer records are processed.",
-        source=sources.ERRORS,
         settings={"MaximumRecordAgeInSeconds": 60, **_DESTINATION},
         writes=(Write(age=100), Write(age=100), Write()),
         calls=(Call(records=(3,)),),
@@ -200,16 +162,15 @@ PROBES = (
             "responseContext, and the approximateInvokeCount 1 although Lambda did not invoke the function?"
         ),
     ),
-    MappingProbe(
+    _probe(
         name="age_ends_retries",
         says="A failing batch is retried until its records reach MaximumRecordAgeInSeconds, and is then discarded.",
-        source=sources.ERRORS,
         settings={"BatchSize": 1, "MaximumRecordAgeInSeconds": 60, "MaximumRetryAttempts": -1},
         behaviour=(Failing(record=1, times=2), Failing(record=2, times=2)),
         writes=(Write(age=59.99), Write()),
         calls=(Call(records=(1,)), Call(records=(2,)), Call(records=(2,)), Call(records=(2,))),
     ),
-    MappingProbe(
+    _probe(
         name="age_of_minus_one_is_unlimited",
         says="MaximumRecordAgeInSeconds -1 sets no limit below the retention of the stream.",
         source=sources.PARAMETERS,
@@ -217,7 +178,7 @@ PROBES = (
         writes=(Write(age=80_000),),
         calls=(Call(records=(1,)),),
     ),
-    MappingProbe(
+    _probe(
         name="stream_keeps_records_for_24_hours",
         says="A record that is older than 24 hours is gone and never reaches the function.",
         source=sources.STREAMS,

@@ -17,7 +17,6 @@ _WHOLE_RECORD: Mapping[str, Any] = {
     "lines": {"L": [{"M": {"sku": {"S": "A"}}}, {"M": {"sku": {"S": "B"}}}]},
 }
 _RECORD = (Write(attributes=_WHOLE_RECORD),)
-_MATCHES, _NO_MATCH = (Call(records=(1,)),), ()
 
 
 def criteria(*patterns: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,187 +28,151 @@ def _new_image(**rules: object) -> dict[str, Any]:
     return {"dynamodb": {"NewImage": rules}}
 
 
-def _pattern_probe(
-    name: str,
-    says: str,
-    pattern: Mapping[str, Any],
-    *,
-    matches: bool,
-    source: str = sources.FILTERS,
-    open_question: str = "",
-) -> MappingProbe:
-    """Return a probe of one pattern against one record, which inserts an item with attributes of each type."""
-    return MappingProbe(
-        name=f"filter_{name}",
-        says=says,
-        source=source,
-        open_question=open_question,
-        settings=criteria(pattern),
-        writes=_RECORD,
-        calls=_MATCHES if matches else _NO_MATCH,
-    )
+def _match(name: str, says: str, pattern: Mapping[str, Any], **more: Any) -> MappingProbe:
+    """Return a probe of a pattern that matches a record, which inserts an item with attributes of each type."""
+    facts = {"source": sources.FILTERS, "settings": criteria(pattern), "calls": (Call(records=(1,)),)} | more
+    return MappingProbe(name=f"filter_{name}", says=says, writes=_RECORD, **facts)
+
+
+def _no_match(name: str, says: str, pattern: Mapping[str, Any], **more: str) -> MappingProbe:
+    """Return a probe of a pattern that does not match this record."""
+    return _match(name, says, pattern, calls=(), **more)
 
 
 PROBES = (
-    _pattern_probe(
-        "equal", "A text in a pattern matches an equal value.", _new_image(kind={"S": ["Order"]}), matches=True
-    ),
-    _pattern_probe(
-        "case", "A filter distinguishes upper and lower case.", _new_image(kind={"S": ["order"]}), matches=False
-    ),
-    _pattern_probe(
+    _match("equal", "A text in a pattern matches an equal value.", _new_image(kind={"S": ["Order"]})),
+    _no_match("case", "A filter distinguishes upper and lower case.", _new_image(kind={"S": ["order"]})),
+    _match(
         "values_are_or",
         "A field matches if one of the values in its array matches.",
         _new_image(kind={"S": ["Invoice", "Order"]}),
-        matches=True,
     ),
-    _pattern_probe(
+    _no_match(
         "fields_are_and",
         "A record matches only if all fields of the pattern match.",
         _new_image(kind={"S": ["Order"]}, paid={"BOOL": [False]}),
-        matches=False,
     ),
-    _pattern_probe(
+    _match(
         "or_across_fields",
         "`$or` matches if one of its patterns matches, also for different fields.",
         _new_image(**{"$or": [{"kind": {"S": ["Invoice"]}}, {"paid": {"BOOL": [True]}}]}),
-        matches=True,
     ),
-    _pattern_probe(
-        "prefix", "`prefix` matches the start of a text.", _new_image(kind={"S": [{"prefix": "Or"}]}), matches=True
-    ),
-    _pattern_probe(
-        "suffix", "`suffix` matches the end of a text.", _new_image(kind={"S": [{"suffix": "er"}]}), matches=True
-    ),
-    _pattern_probe(
+    _match("prefix", "`prefix` matches the start of a text.", _new_image(kind={"S": [{"prefix": "Or"}]})),
+    _match("suffix", "`suffix` matches the end of a text.", _new_image(kind={"S": [{"suffix": "er"}]})),
+    _match(
         "ignore_case",
         "`equals-ignore-case` matches in upper and lower case.",
         _new_image(kind={"S": [{"equals-ignore-case": "oRDER"}]}),
-        matches=True,
     ),
-    _pattern_probe(
+    _no_match(
         "anything_but",
         "`anything-but` does not match a listed value.",
         _new_image(kind={"S": [{"anything-but": ["Order", "Invoice"]}]}),
-        matches=False,
     ),
-    _pattern_probe(
+    _no_match(
         "anything_but_missing",
         "`anything-but` does not match a missing field.",
         _new_image(missing={"S": [{"anything-but": ["Order"]}]}),
-        matches=False,
         open_question="EventBridge does not match a missing field. Lambda's page does not mention one. Does Lambda?",
     ),
-    _pattern_probe(
+    _no_match(
         "numeric_on_dynamodb_number",
         "`numeric` never matches a number of DynamoDB, because it is a text in the record.",
         _new_image(total={"N": [{"numeric": [">", 0]}]}),
-        matches=False,
         source=sources.FILTER_TUTORIAL,
     ),
-    _pattern_probe(
+    _match(
         "number_as_text",
         "A number of DynamoDB matches its text.",
         _new_image(total={"N": ["300"]}),
-        matches=True,
         source=sources.DYNAMODB_FILTERS,
     ),
-    _pattern_probe(
+    _no_match(
         "number_literal",
         "A JSON number in a pattern does not match a number of DynamoDB.",
         _new_image(total={"N": [300]}),
-        matches=False,
         source=sources.DYNAMODB_FILTERS,
     ),
-    _pattern_probe(
+    _match(
         "numeric_on_size",
         "`numeric` matches a field that is a number in the record, such as SizeBytes.",
         {"dynamodb": {"SizeBytes": [{"numeric": [">", 0, "<", 1_000_000]}]}},
-        matches=True,
     ),
-    _pattern_probe(
+    _match(
         "exists",
         "`exists: true` matches the value below the type of an attribute.",
         _new_image(kind={"S": [{"exists": True}]}),
-        matches=True,
         source=sources.DYNAMODB_FILTERS,
     ),
-    _pattern_probe(
+    _no_match(
         "exists_on_attribute",
         "`exists: true` on an attribute never matches, because the attribute is an object with its type as key.",
         _new_image(kind=[{"exists": True}]),
-        matches=False,
         source=sources.DYNAMODB_FILTERS,
     ),
-    _pattern_probe(
+    _match(
         "not_exists_on_attribute",
         "`exists: false` on an attribute always matches, because `exists` sees only leaf values.",
         _new_image(kind=[{"exists": False}]),
-        matches=True,
         source=sources.DYNAMODB_FILTERS,
         open_question="AWS's page says that `exists` works on leaf values only. Does `exists: false` match an object?",
     ),
-    _pattern_probe(
+    _match(
         "not_exists_on_missing",
         "`exists: false` matches a missing attribute.",
         _new_image(missing={"S": [{"exists": False}]}),
-        matches=True,
     ),
-    _pattern_probe(
+    _no_match(
         "no_old_image",
         "A pattern on the old image does not match an INSERT.",
         {"dynamodb": {"OldImage": {"kind": {"S": ["Order"]}}}},
-        matches=False,
         source=sources.STREAM_RECORD,
     ),
-    _pattern_probe(
+    _match(
         "boolean",
         "true in a pattern matches a Boolean.",
         _new_image(paid={"BOOL": [True]}),
-        matches=True,
         open_question="EventBridge matches Booleans. Lambda's page does not mention any. Does Lambda match Booleans?",
     ),
-    _pattern_probe(
+    _no_match(
         "boolean_as_text",
         'The text "true" does not match a Boolean.',
         _new_image(paid={"BOOL": ["true"]}),
-        matches=False,
         open_question='Lambda\'s page does not mention Booleans. Does the text "true" match the Boolean true?',
     ),
-    _pattern_probe("empty_text", "An empty text matches an empty text.", _new_image(empty={"S": [""]}), matches=True),
-    _pattern_probe(
+    _match(
+        "empty_text",
+        "An empty text matches an empty text.",
+        _new_image(empty={"S": [""]}),
+    ),
+    _no_match(
         "null_is_not_empty",
         "null in a pattern does not match an empty text.",
         _new_image(empty={"S": [None]}),
-        matches=False,
     ),
-    _pattern_probe(
+    _match(
         "array_element",
         "A pattern matches an array if one of its elements matches.",
         _new_image(tags={"SS": ["red"]}),
-        matches=True,
         open_question="EventBridge matches one element. Lambda's page does not mention arrays. Does Lambda, too?",
     ),
-    _pattern_probe(
+    _match(
         "nested_list",
         "A pattern below a list matches if one element of the list matches.",
         _new_image(lines={"L": {"M": {"sku": {"S": ["B"]}}}}),
-        matches=True,
         open_question="EventBridge matches one element. Lambda's page shows no pattern below a list. Does Lambda, too?",
     ),
-    _pattern_probe(
+    _match(
         "event_name",
         "A pattern may name eventName.",
         {"eventName": ["INSERT"]},
-        matches=True,
         source=sources.FILTER_TUTORIAL,
         open_question="A tutorial uses eventName, but Lambda's page allows only the key dynamodb. Which is right?",
     ),
-    _pattern_probe(
+    _match(
         "keys",
         "A pattern may name the keys.",
         {"dynamodb": {"Keys": {"PK": {"S": ["a"]}}}},
-        matches=True,
         source=sources.DYNAMODB_FILTERS,
     ),
     MappingProbe(

@@ -193,6 +193,10 @@ class ServiceProbe(Probe):
 
     requests: tuple[Request, ...]
 
+    @classmethod
+    def of(cls, name: str, says: str, *requests: Request, source: str, open_question: str = "") -> "ServiceProbe":
+        return cls(name=name, says=says, source=source, open_question=open_question, requests=requests)
+
     @property
     def service(self) -> str:
         return self.requests[0].service

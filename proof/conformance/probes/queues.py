@@ -60,115 +60,94 @@ def _become_dead_letter(returns: dict[str, str]) -> tuple[Request, ...]:
 
 
 PROBES = (
-    ServiceProbe(
-        name="a_received_message_is_invisible",
-        says="A received message is not received again during its visibility timeout.",
+    ServiceProbe.of(
+        "a_received_message_is_invisible",
+        "A received message is not received again during its visibility timeout.",
+        _send("a"),
+        _receive(30, returns={"Messages[0].Body": "a"}),
+        _receive(30, returns=_NOTHING),
         source=sources.VISIBILITY,
-        requests=(_send("a"), _receive(30, returns={"Messages[0].Body": "a"}), _receive(30, returns=_NOTHING)),
     ),
-    ServiceProbe(
-        name="a_message_returns_after_its_timeout",
-        says="A message that is not deleted returns after its visibility timeout with a higher receive count.",
+    ServiceProbe.of(
+        "a_message_returns_after_its_timeout",
+        "A message that is not deleted returns after its visibility timeout with a higher receive count.",
+        _send("a"),
+        _receive(1, returns=_count(1), saves={"id": "Messages[0].MessageId"}),
+        _receive(1, returns=_count(2) | {"Messages[0].MessageId": "$id"}, wait=1.5),
         source=sources.VISIBILITY,
-        requests=(
-            _send("a"),
-            _receive(1, returns=_count(1), saves={"id": "Messages[0].MessageId"}),
-            _receive(1, returns=_count(2) | {"Messages[0].MessageId": "$id"}, wait=1.5),
-        ),
     ),
-    ServiceProbe(
-        name="a_visibility_of_zero_returns_a_message",
-        says="ChangeMessageVisibility with 0 makes a message visible at once.",
-        source=sources.VISIBILITY,
-        requests=(
-            _send("a"),
-            _receive(30, saves=_HANDLE),
-            _change_visibility(0),
-            _receive(30, returns=_count(2)),
-        ),
-    ),
-    ServiceProbe(
-        name="a_changed_visibility_gives_no_receive_back",
-        says="A message whose visibility timeout was changed becomes a dead letter after the same number of receives.",
+    ServiceProbe.of(
+        "a_changed_visibility_gives_no_receive_back",
+        "A message whose visibility timeout was changed becomes a dead letter after the same number of receives.",
+        _send("a", "$redriven"),
+        _receive(30, "$redriven", saves=_HANDLE),
+        _change_visibility(0, "$redriven"),
+        _receive(30, "$redriven", returns=_count(2), saves=_HANDLE),
+        _change_visibility(0, "$redriven"),
+        _receive(30, "$redriven", returns=_NOTHING, wait=0.5),
+        _receive(30, "$dead", returns={"Messages[0].Body": "a"}),
         source=sources.DEAD_LETTERS,
-        requests=(
-            _send("a", "$redriven"),
-            _receive(30, "$redriven", saves=_HANDLE),
-            _change_visibility(0, "$redriven"),
-            _receive(30, "$redriven", returns=_count(2), saves=_HANDLE),
-            _change_visibility(0, "$redriven"),
-            _receive(30, "$redriven", returns=_NOTHING, wait=0.5),
-            _receive(30, "$dead", returns={"Messages[0].Body": "a"}),
-        ),
     ),
-    ServiceProbe(
-        name="the_visibility_of_a_message_in_no_flight_cannot_be_changed",
-        says="ChangeMessageVisibility fails for a message that is visible again.",
+    ServiceProbe.of(
+        "the_visibility_of_a_message_in_no_flight_cannot_be_changed",
+        "ChangeMessageVisibility fails for a message that is visible again.",
+        _send("a"),
+        _receive(1, saves=_HANDLE),
+        _change_visibility(30, error="AWS.SimpleQueueService.MessageNotInflight", wait=2),
         source=sources.CHANGE_VISIBILITY,
-        requests=(
-            _send("a"),
-            _receive(1, saves=_HANDLE),
-            _change_visibility(30, error="AWS.SimpleQueueService.MessageNotInflight", wait=2),
-        ),
     ),
-    ServiceProbe(
-        name="a_deleted_message_does_not_return",
-        says="A deleted message does not return, and deleting it again succeeds.",
-        source=sources.DELETE_MESSAGE,
-        requests=(
-            _send("a"),
-            _receive(1, saves=_HANDLE),
-            *(
-                Request(
-                    service="sqs",
-                    operation="delete_message",
-                    parameters={"QueueUrl": "$queue", "ReceiptHandle": "$handle"},
-                ),
-            )
-            * 2,
-            _receive(1, returns=_NOTHING, wait=1),
-        ),
-    ),
-    ServiceProbe(
-        name="a_retried_message_comes_after_later_ones",
-        says="A standard queue keeps no order: a message that is retried comes after a message that was sent later.",
-        source=sources.STANDARD_QUEUES,
-        requests=(
-            _send("first"),
-            _receive(2, returns={"Messages[0].Body": "first"}),
-            _send("second"),
-            _receive(30, returns={"Messages[0].Body": "second"}),
-            _receive(30, returns={"Messages[0].Body": "first", **_count(2)}, wait=2),
-        ),
-    ),
-    ServiceProbe(
-        name="a_message_moves_to_the_dead_letter_queue",
-        says="A message that was received maxReceiveCount times moves to the dead-letter queue.",
-        source=sources.DEAD_LETTERS,
-        requests=_become_dead_letter({"Messages[0].Body": "a"}),
-    ),
-    ServiceProbe(
-        name="a_dead_letter_keeps_its_id",
-        says="A message keeps its id when it moves to the dead-letter queue.",
-        source=sources.DEAD_LETTERS,
-        open_question="AWS's page does not mention the id. Does a dead letter have the id of the original message?",
-        requests=_become_dead_letter({"Messages[0].MessageId": "$id"}),
-    ),
-    ServiceProbe(
-        name="a_batch_has_at_most_ten_messages",
-        says="SendMessageBatch refuses 11 messages.",
-        source=sources.SEND_BATCH,
-        requests=(
+    ServiceProbe.of(
+        "a_deleted_message_does_not_return",
+        "A deleted message does not return, and deleting it again succeeds.",
+        _send("a"),
+        _receive(1, saves=_HANDLE),
+        *(
             Request(
                 service="sqs",
-                operation="send_message_batch",
-                parameters={
-                    "QueueUrl": "$queue",
-                    "Entries": [{"Id": f"{n}", "MessageBody": "a"} for n in range(11)],
-                },
-                error="AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+                operation="delete_message",
+                parameters={"QueueUrl": "$queue", "ReceiptHandle": "$handle"},
             ),
+        )
+        * 2,
+        _receive(1, returns=_NOTHING, wait=1),
+        source=sources.DELETE_MESSAGE,
+    ),
+    ServiceProbe.of(
+        "a_retried_message_comes_after_later_ones",
+        "A standard queue keeps no order: a message that is retried comes after a message that was sent later.",
+        _send("first"),
+        _receive(2, returns={"Messages[0].Body": "first"}),
+        _send("second"),
+        _receive(30, returns={"Messages[0].Body": "second"}),
+        _receive(30, returns={"Messages[0].Body": "first", **_count(2)}, wait=2),
+        source=sources.STANDARD_QUEUES,
+    ),
+    ServiceProbe.of(
+        "a_message_moves_to_the_dead_letter_queue",
+        "A message that was received maxReceiveCount times moves to the dead-letter queue.",
+        *_become_dead_letter({"Messages[0].Body": "a"}),
+        source=sources.DEAD_LETTERS,
+    ),
+    ServiceProbe.of(
+        "a_dead_letter_keeps_its_id",
+        "A message keeps its id when it moves to the dead-letter queue.",
+        *_become_dead_letter({"Messages[0].MessageId": "$id"}),
+        source=sources.DEAD_LETTERS,
+        open_question="AWS's page does not mention the id. Does a dead letter have the id of the original message?",
+    ),
+    ServiceProbe.of(
+        "a_batch_has_at_most_ten_messages",
+        "SendMessageBatch refuses 11 messages.",
+        Request(
+            service="sqs",
+            operation="send_message_batch",
+            parameters={
+                "QueueUrl": "$queue",
+                "Entries": [{"Id": f"{n}", "MessageBody": "a"} for n in range(11)],
+            },
+            error="AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
         ),
+        source=sources.SEND_BATCH,
     ),
 )
 
@@ -177,14 +156,6 @@ _RETRY_AFTER_3_SECONDS = {"VisibilityTimeout": "3"}
 _TWO_ATTEMPTS = json.dumps({"deadLetterTargetArn": "$dead_letters", "maxReceiveCount": 2})
 
 MAPPING_PROBES = (
-    QueueProbe(
-        name="queue_successful_message_is_deleted",
-        says="A message that the function handles is delivered once.",
-        source=sources.SQS_MAPPING,
-        queue=_RETRY_AFTER_3_SECONDS,
-        messages=("a", "b"),
-        deliveries={"a": 1, "b": 1},
-    ),
     QueueProbe(
         name="queue_reported_message_returns",
         says="With ReportBatchItemFailures, only the reported message is delivered again.",

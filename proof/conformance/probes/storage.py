@@ -43,109 +43,97 @@ def _suppression(operation: str, *, error: str | None = None, returns: Any = Non
 
 
 PROBES = (
-    ServiceProbe(
-        name="if_none_match_creates_an_object_once",
-        says="PutObject with If-None-Match * creates an object, and refuses to replace it with PreconditionFailed.",
+    ServiceProbe.of(
+        "if_none_match_creates_an_object_once",
+        "PutObject with If-None-Match * creates an object, and refuses to replace it with PreconditionFailed.",
+        _put("one", IfNoneMatch="*"),
+        _put("second", IfNoneMatch="*", error="PreconditionFailed"),
+        _size(3),
         source=sources.CONDITIONAL_WRITES,
-        requests=(
-            _put("one", IfNoneMatch="*"),
-            _put("second", IfNoneMatch="*", error="PreconditionFailed"),
-            _size(3),
-        ),
     ),
-    ServiceProbe(
-        name="without_condition_an_object_is_replaced",
-        says="PutObject without a condition replaces an object.",
+    ServiceProbe.of(
+        "without_condition_an_object_is_replaced",
+        "PutObject without a condition replaces an object.",
+        _put("one", IfNoneMatch="*"),
+        _put("second"),
+        _size(6),
         source=sources.PUT_OBJECT,
-        requests=(_put("one", IfNoneMatch="*"), _put("second"), _size(6)),
     ),
-    ServiceProbe(
-        name="if_none_match_creates_after_a_deletion",
-        says="In a bucket with versions, If-None-Match * creates an object whose current version is a delete marker.",
+    ServiceProbe.of(
+        "if_none_match_creates_after_a_deletion",
+        "In a bucket with versions, If-None-Match * creates an object whose current version is a delete marker.",
+        _put("one", "$versioned", IfNoneMatch="*"),
+        _put("one", "$versioned", IfNoneMatch="*", error="PreconditionFailed"),
+        Request(service="s3", operation="delete_object", parameters={"Bucket": "$versioned", "Key": "a/b"}),
+        _put("second", "$versioned", IfNoneMatch="*"),
+        _size(6, "$versioned"),
         source=sources.CONDITIONAL_WRITES,
-        requests=(
-            _put("one", "$versioned", IfNoneMatch="*"),
-            _put("one", "$versioned", IfNoneMatch="*", error="PreconditionFailed"),
-            Request(service="s3", operation="delete_object", parameters={"Bucket": "$versioned", "Key": "a/b"}),
-            _put("second", "$versioned", IfNoneMatch="*"),
-            _size(6, "$versioned"),
-        ),
     ),
-    ServiceProbe(
-        name="if_match_replaces_a_known_object",
-        says="PutObject with If-Match replaces an object only if it has this ETag.",
+    ServiceProbe.of(
+        "if_match_replaces_a_known_object",
+        "PutObject with If-Match replaces an object only if it has this ETag.",
+        _put("one", saves={"etag": "ETag"}),
+        _put("second", IfMatch="$etag"),
+        _put("third", IfMatch="$etag", error="PreconditionFailed"),
+        _size(6),
         source=sources.CONDITIONAL_WRITES,
-        requests=(
-            _put("one", saves={"etag": "ETag"}),
-            _put("second", IfMatch="$etag"),
-            _put("third", IfMatch="$etag", error="PreconditionFailed"),
-            _size(6),
-        ),
     ),
-    ServiceProbe(
-        name="a_missing_object_has_an_error_code",
-        says="GetObject of a missing object fails with NoSuchKey.",
+    ServiceProbe.of(
+        "a_missing_object_has_an_error_code",
+        "GetObject of a missing object fails with NoSuchKey.",
+        Request(
+            service="s3", operation="get_object", parameters={"Bucket": "$bucket", "Key": "none"}, error="NoSuchKey"
+        ),
         source=sources.CONDITIONAL_WRITES.replace("conditional-writes", "download-objects"),
-        requests=(
-            Request(
-                service="s3", operation="get_object", parameters={"Bucket": "$bucket", "Key": "none"}, error="NoSuchKey"
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_sent_mail_has_an_id",
-        says="SendEmail of a verified sender answers with a message id.",
+    ServiceProbe.of(
+        "a_sent_mail_has_an_id",
+        "SendEmail of a verified sender answers with a message id.",
+        _mail("$sender", returns={"MessageId": "$any"}),
         source=sources.SEND_EMAIL,
-        requests=(_mail("$sender", returns={"MessageId": "$any"}),),
     ),
-    ServiceProbe(
-        name="an_unverified_sender_is_refused",
-        says="SendEmail of a sender that is not verified fails with MessageRejected.",
+    ServiceProbe.of(
+        "an_unverified_sender_is_refused",
+        "SendEmail of a sender that is not verified fails with MessageRejected.",
+        _mail("nobody@not-verified.example.com", error="MessageRejected"),
         source=sources.SEND_EMAIL,
         open_question="AWS's page names MessageRejected for invalid content. Does SES also return it in this case?",
-        requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
     ),
-    ServiceProbe(
-        name="a_mail_may_have_the_headers_of_one_click_unsubscribing",
-        says="SES accepts a mail with the headers List-Unsubscribe and List-Unsubscribe-Post.",
+    ServiceProbe.of(
+        "a_mail_may_have_the_headers_of_one_click_unsubscribing",
+        "SES accepts a mail with the headers List-Unsubscribe and List-Unsubscribe-Post.",
+        _mail(
+            "$sender",
+            headers=[
+                {"Name": "List-Unsubscribe", "Value": "<https://shop.example.com/unsubscribe?token=sealed>"},
+                {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
+            ],
+            returns={"MessageId": "$any"},
+        ),
         source=sources.SEND_EMAIL,
-        requests=(
-            _mail(
-                "$sender",
-                headers=[
-                    {"Name": "List-Unsubscribe", "Value": "<https://shop.example.com/unsubscribe?token=sealed>"},
-                    {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
-                ],
-                returns={"MessageId": "$any"},
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_mail_to_a_suppressed_address_is_accepted",
-        says="SES accepts a mail to an address on the account's suppression list.",
+    ServiceProbe.of(
+        "a_mail_to_a_suppressed_address_is_accepted",
+        "SES accepts a mail to an address on the account's suppression list.",
+        _suppression("put", Reason="BOUNCE"),
+        _mail("$sender", to=SUPPRESSED, returns={"MessageId": "$any"}),
+        _suppression("delete"),
         source=sources.SUPPRESSION_LIST,
-        requests=(
-            _suppression("put", Reason="BOUNCE"),
-            _mail("$sender", to=SUPPRESSED, returns={"MessageId": "$any"}),
-            _suppression("delete"),
-        ),
     ),
-    ServiceProbe(
-        name="the_suppression_list_says_why_until_an_address_is_removed",
-        says="GetSuppressedDestination returns the reason and the time, and NotFoundException after the removal.",
-        source=sources.GET_SUPPRESSED,
-        requests=(
-            _suppression("put", Reason="COMPLAINT"),
-            _suppression(
-                "get",
-                returns={
-                    "SuppressedDestination.Reason": "COMPLAINT",
-                    "SuppressedDestination.LastUpdateTime": "$any",
-                },
-            ),
-            _suppression("delete"),
-            _suppression("get", error="NotFoundException"),
-            _suppression("delete", error="NotFoundException"),
+    ServiceProbe.of(
+        "the_suppression_list_says_why_until_an_address_is_removed",
+        "GetSuppressedDestination returns the reason and the time, and NotFoundException after the removal.",
+        _suppression("put", Reason="COMPLAINT"),
+        _suppression(
+            "get",
+            returns={
+                "SuppressedDestination.Reason": "COMPLAINT",
+                "SuppressedDestination.LastUpdateTime": "$any",
+            },
         ),
+        _suppression("delete"),
+        _suppression("get", error="NotFoundException"),
+        _suppression("delete", error="NotFoundException"),
+        source=sources.GET_SUPPRESSED,
     ),
 )

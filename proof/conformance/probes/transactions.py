@@ -38,172 +38,154 @@ def get(expected: Any, key: dict[str, Any] = KEY) -> Request:
 
 
 PROBES = (
-    ServiceProbe(
-        name="a_repeated_token_writes_once",
-        says="A transaction that is sent again with the same ClientRequestToken succeeds and writes nothing.",
+    ServiceProbe.of(
+        "a_repeated_token_writes_once",
+        "A transaction that is sent again with the same ClientRequestToken succeeds and writes nothing.",
+        transact(add("1"), ClientRequestToken=_TOKEN),
+        transact(add("1"), ClientRequestToken=_TOKEN),
+        get("1"),
         source=sources.TRANSACT_WRITE,
-        requests=(
-            transact(add("1"), ClientRequestToken=_TOKEN),
-            transact(add("1"), ClientRequestToken=_TOKEN),
-            get("1"),
+    ),
+    ServiceProbe.of(
+        "a_token_with_other_content_is_refused",
+        "The same ClientRequestToken with other content fails with IdempotentParameterMismatchException.",
+        transact(add("1"), ClientRequestToken=_TOKEN),
+        transact(add("2"), ClientRequestToken=_TOKEN, error="IdempotentParameterMismatchException"),
+        get("1"),
+        source=sources.TRANSACT_WRITE,
+    ),
+    ServiceProbe.of(
+        "without_a_token_a_transaction_is_repeated",
+        "boto3 sends a new ClientRequestToken with each call, so that a second call writes again.",
+        transact(add("1")),
+        transact(add("1")),
+        get("2"),
+        source=sources.TRANSACT_WRITE,
+    ),
+    ServiceProbe.of(
+        "a_repeated_token_consumes_reads",
+        "The repetition of a transaction consumes read units instead of write units.",
+        transact(
+            add("1"),
+            ClientRequestToken=_TOKEN,
+            ReturnConsumedCapacity="TOTAL",
+            returns={"ConsumedCapacity[0].WriteCapacityUnits": 2.0},
         ),
-    ),
-    ServiceProbe(
-        name="a_token_with_other_content_is_refused",
-        says="The same ClientRequestToken with other content fails with IdempotentParameterMismatchException.",
-        source=sources.TRANSACT_WRITE,
-        requests=(
-            transact(add("1"), ClientRequestToken=_TOKEN),
-            transact(add("2"), ClientRequestToken=_TOKEN, error="IdempotentParameterMismatchException"),
-            get("1"),
+        transact(
+            add("1"),
+            ClientRequestToken=_TOKEN,
+            ReturnConsumedCapacity="TOTAL",
+            returns={
+                "ConsumedCapacity[0].ReadCapacityUnits": 2.0,
+                "ConsumedCapacity[0].WriteCapacityUnits || `0`": 0,
+            },
         ),
-    ),
-    ServiceProbe(
-        name="without_a_token_a_transaction_is_repeated",
-        says="boto3 sends a new ClientRequestToken with each call, so that a second call writes again.",
-        source=sources.TRANSACT_WRITE,
-        requests=(transact(add("1")), transact(add("1")), get("2")),
-    ),
-    ServiceProbe(
-        name="a_repeated_token_consumes_reads",
-        says="The repetition of a transaction consumes read units instead of write units.",
         source=sources.TRANSACT_WRITE,
         open_question="AWS's page gives no number. Does the repetition of one small update consume two read units?",
-        requests=(
-            transact(
-                add("1"),
-                ClientRequestToken=_TOKEN,
-                ReturnConsumedCapacity="TOTAL",
-                returns={"ConsumedCapacity[0].WriteCapacityUnits": 2.0},
-            ),
-            transact(
-                add("1"),
-                ClientRequestToken=_TOKEN,
-                ReturnConsumedCapacity="TOTAL",
-                returns={
-                    "ConsumedCapacity[0].ReadCapacityUnits": 2.0,
-                    "ConsumedCapacity[0].WriteCapacityUnits || `0`": 0,
-                },
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_token_has_at_most_36_characters",
-        says="A ClientRequestToken has at most 36 characters.",
+    ServiceProbe.of(
+        "a_token_has_at_most_36_characters",
+        "A ClientRequestToken has at most 36 characters.",
+        transact(add("1"), ClientRequestToken="x" * 37, error="ValidationException"),
         source=sources.TRANSACT_WRITE,
-        requests=(transact(add("1"), ClientRequestToken="x" * 37, error="ValidationException"),),
     ),
-    ServiceProbe(
-        name="reasons_name_the_failed_condition",
-        says="A cancelled transaction has one reason for each action, in order: None, or ConditionalCheckFailed.",
-        source=sources.CANCELLATION,
-        requests=(
-            put(n=ONE),
-            transact(
-                add("1", _OTHER_KEY),
-                check_absent(),
-                error=_CANCELED,
-                returns={"CancellationReasons[].Code": ["None", "ConditionalCheckFailed"]},
-            ),
+    ServiceProbe.of(
+        "reasons_name_the_failed_condition",
+        "A cancelled transaction has one reason for each action, in order: None, or ConditionalCheckFailed.",
+        put(n=ONE),
+        transact(
+            add("1", _OTHER_KEY),
+            check_absent(),
+            error=_CANCELED,
+            returns={"CancellationReasons[].Code": ["None", "ConditionalCheckFailed"]},
         ),
+        source=sources.CANCELLATION,
     ),
-    ServiceProbe(
-        name="a_cancelled_transaction_writes_nothing",
-        says="If one condition of a transaction fails, none of its actions is applied.",
+    ServiceProbe.of(
+        "a_cancelled_transaction_writes_nothing",
+        "If one condition of a transaction fails, none of its actions is applied.",
+        put(n=ONE),
+        transact(add("1", _OTHER_KEY), check_absent(), error=_CANCELED),
+        get(None, _OTHER_KEY),
         source=sources.TRANSACTIONS,
-        requests=(put(n=ONE), transact(add("1", _OTHER_KEY), check_absent(), error=_CANCELED), get(None, _OTHER_KEY)),
     ),
-    ServiceProbe(
-        name="reasons_name_every_failed_condition",
-        says="If several conditions of a transaction fail, the reasons name each of them.",
+    ServiceProbe.of(
+        "reasons_name_every_failed_condition",
+        "If several conditions of a transaction fail, the reasons name each of them.",
+        put(n=ONE),
+        put(key=_OTHER_KEY, n=ONE),
+        transact(
+            check_absent(),
+            check_absent(_OTHER_KEY),
+            error=_CANCELED,
+            returns={"CancellationReasons[].Code": ["ConditionalCheckFailed", "ConditionalCheckFailed"]},
+        ),
         source=sources.CANCELLATION,
         open_question="AWS's page does not say. Does DynamoDB evaluate all conditions, even after one of them failed?",
-        requests=(
-            put(n=ONE),
-            put(key=_OTHER_KEY, n=ONE),
-            transact(
-                check_absent(),
-                check_absent(_OTHER_KEY),
-                error=_CANCELED,
-                returns={"CancellationReasons[].Code": ["ConditionalCheckFailed", "ConditionalCheckFailed"]},
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_reason_returns_the_item",
-        says="With ReturnValuesOnConditionCheckFailure ALL_OLD, the reason contains the item.",
+    ServiceProbe.of(
+        "a_reason_returns_the_item",
+        "With ReturnValuesOnConditionCheckFailure ALL_OLD, the reason contains the item.",
+        put(n=ONE),
+        transact(
+            check_absent(ReturnValuesOnConditionCheckFailure="ALL_OLD"),
+            error=_CANCELED,
+            returns={"CancellationReasons[0].Item.n.N": "1"},
+        ),
         source=sources.CANCELLATION,
-        requests=(
-            put(n=ONE),
-            transact(
-                check_absent(ReturnValuesOnConditionCheckFailure="ALL_OLD"),
-                error=_CANCELED,
-                returns={"CancellationReasons[0].Item.n.N": "1"},
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_reason_is_a_validation_error",
-        says="An action that cannot be applied to its item, such as ADD to a text, cancels with ValidationError.",
+    ServiceProbe.of(
+        "a_reason_is_a_validation_error",
+        "An action that cannot be applied to its item, such as ADD to a text, cancels with ValidationError.",
+        put(n={"S": "text"}),
+        transact(add("1"), error=_CANCELED, returns={"CancellationReasons[0].Code": "ValidationError"}),
         source=sources.TRANSACT_WRITE,
-        requests=(
-            put(n={"S": "text"}),
-            transact(add("1"), error=_CANCELED, returns={"CancellationReasons[0].Code": "ValidationError"}),
-        ),
     ),
-    ServiceProbe(
-        name="a_transaction_has_one_action_for_an_item",
-        says="Two actions of a transaction for the same item are refused with ValidationException.",
+    ServiceProbe.of(
+        "a_transaction_has_one_action_for_an_item",
+        "Two actions of a transaction for the same item are refused with ValidationException.",
+        transact(add("1"), add("2"), error="ValidationException"),
         source=sources.TRANSACT_WRITE,
-        requests=(transact(add("1"), add("2"), error="ValidationException"),),
     ),
-    ServiceProbe(
-        name="a_transaction_has_at_most_100_actions",
-        says="A transaction with 101 actions is refused with ValidationException.",
+    ServiceProbe.of(
+        "a_transaction_has_at_most_100_actions",
+        "A transaction with 101 actions is refused with ValidationException.",
+        transact(*(add("1", {"PK": {"S": "a"}, "SK": {"S": f"{n}"}}) for n in range(101)), error="ValidationException"),
         source=sources.TRANSACT_WRITE,
-        requests=(
-            transact(
-                *(add("1", {"PK": {"S": "a"}, "SK": {"S": f"{n}"}}) for n in range(101)), error="ValidationException"
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_failed_condition_returns_the_item",
-        says="A conditional write that fails with ALL_OLD returns the item with ConditionalCheckFailedException.",
+    ServiceProbe.of(
+        "a_failed_condition_returns_the_item",
+        "A conditional write that fails with ALL_OLD returns the item with ConditionalCheckFailedException.",
+        put(n=ONE),
+        Request(
+            service="dynamodb",
+            operation="put_item",
+            parameters={
+                "TableName": "$table",
+                "Item": KEY,
+                "ConditionExpression": "attribute_not_exists(PK)",
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            },
+            error="ConditionalCheckFailedException",
+            returns={"Item.n.N": "1"},
+        ),
         source=sources.PUT_ITEM,
-        requests=(
-            put(n=ONE),
-            Request(
-                service="dynamodb",
-                operation="put_item",
-                parameters={
-                    "TableName": "$table",
-                    "Item": KEY,
-                    "ConditionExpression": "attribute_not_exists(PK)",
-                    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-                },
-                error="ConditionalCheckFailedException",
-                returns={"Item.n.N": "1"},
-            ),
-        ),
     ),
-    ServiceProbe(
-        name="a_failed_condition_writes_nothing",
-        says="A conditional write that fails changes nothing.",
-        source=sources.PUT_ITEM,
-        requests=(
-            put(n=ONE),
-            Request(
-                service="dynamodb",
-                operation="put_item",
-                parameters={
-                    "TableName": "$table",
-                    "Item": {**KEY, "n": {"N": "2"}},
-                    "ConditionExpression": "attribute_not_exists(PK)",
-                },
-                error="ConditionalCheckFailedException",
-            ),
-            get("1"),
+    ServiceProbe.of(
+        "a_failed_condition_writes_nothing",
+        "A conditional write that fails changes nothing.",
+        put(n=ONE),
+        Request(
+            service="dynamodb",
+            operation="put_item",
+            parameters={
+                "TableName": "$table",
+                "Item": {**KEY, "n": {"N": "2"}},
+                "ConditionExpression": "attribute_not_exists(PK)",
+            },
+            error="ConditionalCheckFailedException",
         ),
+        get("1"),
+        source=sources.PUT_ITEM,
     ),
 )

@@ -19,7 +19,7 @@ from proof.conformance.runners.deployment import (
     is_role_error,
     retry_until_role_is_known,
 )
-from proof.conformance.runners.model import deletions, function_rules, image, item_key
+from proof.conformance.runners.model import deletions, function_rules, send_write
 from proof.conformance.runners.observations import Observation, ObservedCall, differences
 
 POLL_SECONDS = 0.2
@@ -61,7 +61,7 @@ def play_mappings(
         deployment.store_script(one.table, script | {"deletions": deletions(one.probe)})
         for number, write in enumerate(one.probe.writes, 1):
             if write.at == 0:
-                _write(deployment, one.table, number, write)
+                send_write(deployment.client("dynamodb"), one.table, number, write)
     for one in running:
         _create_mapping(deployment, one)
     started = [one for one in running if one.mapping]
@@ -70,14 +70,6 @@ def play_mappings(
     _watch(deployment, started, limits)
     for one in running:
         yield one.probe, "; ".join(differences(one.probe, one.seen, exact_times=False))
-
-
-def _write(deployment: Deployment, table: str, number: int, write: Write) -> None:
-    client = deployment.client("dynamodb")
-    if write.action == "put":
-        client.put_item(TableName=table, Item=image(number, write))
-    else:
-        client.delete_item(TableName=table, Key=item_key(write))
 
 
 def _create_mapping(deployment: Deployment, one: _Running) -> None:
@@ -111,7 +103,7 @@ def _watch(deployment: Deployment, running: list[_Running], limits: WaitLimits) 
         now = time.time()
         due = [entry for entry in late if _is_due(*entry, calls[entry[0].table], start, now)]
         for one, number, write in due:
-            _write(deployment, one.table, number, write)
+            send_write(deployment.client("dynamodb"), one.table, number, write)
         late = [entry for entry in late if entry not in due]
         missing = [one for one in running if len(calls[one.table]) < len(one.probe.calls)]
         if now - start > longest_watch + limits.extra_seconds or (

@@ -73,6 +73,14 @@ def item_key(write: Write) -> dict[str, Any]:
     return {"PK": {"S": write.item}, "SK": {"S": "-"}}
 
 
+def send_write(client: Any, table: str, number: int, write: Write) -> None:
+    """Send a write of a probe to a table."""
+    if write.action == "put":
+        client.put_item(TableName=table, Item=image(number, write))
+    else:
+        client.delete_item(TableName=table, Key=item_key(write))
+
+
 def stream_records(probe: MappingProbe) -> Iterator[tuple[Write, dict[str, Any]]]:
     """Yield each write of a probe with its stream record, in the shape in which Lambda passes it to a function."""
     items: dict[str, dict[str, Any]] = {}

@@ -26,10 +26,10 @@ from local.laptop import poller
 from local.laptop.deploy import DeployedStack
 from local.laptop.journal import Journal
 from local.world.dynamodb_engine import Engine
-from proof.conformance.probes.kinds import MappingProbe, Write
+from proof.conformance.probes.kinds import MappingProbe
 from proof.conformance.runners.deployment import TWO_KEYS
 from proof.conformance.runners.function import decide, record_number
-from proof.conformance.runners.model import deletions, function_rules, image, item_key
+from proof.conformance.runners.model import deletions, function_rules, send_write
 from proof.conformance.runners.observations import Observation, ObservedCall, differences
 
 MAX_WAIT_SECONDS = 15.0
@@ -97,7 +97,7 @@ class _Running:
         self.engine.create_table(self.table, TWO_KEYS)
         for number, write in enumerate(self.probe.writes, 1):
             if write.at == 0:
-                self._write(number, write)
+                send_write(self.engine._client, self.table, number, write)
         client = SimpleNamespace(invoke=self.invoke, put_object=self.put_object)
         stack = DeployedStack(
             {"Resources": self._resources()}, {}, {"Function": "probe", "Table": self.table, "Bucket": "failures"}
@@ -120,7 +120,9 @@ class _Running:
                 return
         for number, write in enumerate(self.probe.writes, 1):
             if write.at > 0:
-                self._timers.append(threading.Timer(write.at, self._write, (number, write)))
+                self._timers.append(
+                    threading.Timer(write.at, send_write, (self.engine._client, self.table, number, write))
+                )
         for thread in (self._poller, *self._timers):
             thread.start()
 
@@ -134,13 +136,6 @@ class _Running:
             "Table": {"Type": "AWS::DynamoDB::GlobalTable"},
             "Bucket": {"Type": "AWS::S3::Bucket"},
         }
-
-    def _write(self, number: int, write: Write) -> None:
-        client = self.engine._client
-        if write.action == "put":
-            client.put_item(TableName=self.table, Item=image(number, write))
-        else:
-            client.delete_item(TableName=self.table, Key=item_key(write))
 
     def wait(self, give_up: float) -> None:
         """Wait until the poller made all expected invocations."""

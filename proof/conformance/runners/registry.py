@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,13 +11,16 @@ from typing import Any
 from moto import mock_aws
 
 from functions.model.table import create_table_request
+from local.laptop.aws_process import LocalAws
 from local.world.dynamodb_engine import REGION, Engine, find_engine_binary, temporary_engine
 from local.world.harness import MOTO
 from proof.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe
 from proof.conformance.results import as_result, not_run
-from proof.conformance.runners import emulator, model, patterns, pollers, services
+from proof.conformance.runners import model, patterns, pollers, services
 from proof.conformance.runners.aws import check_result
 from proof.conformance.runners.clients import client_factory
+from proof.conformance.runners.deployed import WaitLimits, play_queue
+from proof.conformance.runners.deployment import deploy
 from proof.conformance.runners.laptop import SENDER, local_aws, local_system
 from proof.conformance.runners.services import System
 from proof.support.client_faults import WireTap
@@ -26,6 +30,7 @@ MOTO_SERVICES = ("s3", "sqs", "events", "sesv2")
 MOTO_LACKS = "_suppressed_destination"
 """The end of the names of operations that moto does not know."""
 GROUP = 25
+WAIT_LIMITS = WaitLimits(mapping_enabled_seconds=10, extra_seconds=6)
 
 
 def play_model(probes: Sequence[Probe]) -> Results:
@@ -43,7 +48,16 @@ def play_laptop(probes: Sequence[Probe]) -> Results:
             for probe in probes:
                 if isinstance(probe, ServiceProbe):
                     yield probe, as_result(services.check(probe, system))
-            yield from emulator.play(aws, [probe for probe in probes if isinstance(probe, QueueProbe)])
+            yield from play_queues(aws, probes)
+
+
+def play_queues(aws: LocalAws, probes: Sequence[Probe]) -> Results:
+    """Play queue probes on the mappings of ministack, which uses its own tables for the state of their function."""
+    client, environment = client_factory(**aws.client_options), {"AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+    for probe in probes:
+        if isinstance(probe, QueueProbe):
+            with deploy(client, f"conformance-{secrets.token_hex(4)}", environment) as deployment:
+                yield probe, as_result(play_queue(deployment, probe, WAIT_LIMITS))
 
 
 def play_pollers(engine: Engine, probes: Sequence[Probe]) -> Results:
@@ -89,27 +103,18 @@ def play_moto(probes: Sequence[Probe]) -> Results:
         )
 
 
-def play_emulator(probes: Sequence[Probe]) -> Results:
-    """Play mapping probes and queue probes on the mappings of ministack."""
-    with temporary_engine() as engine, local_aws(engine.endpoint) as aws:
-        yield from emulator.play(aws, probes)
-
-
 RUNNERS: Mapping[str, Callable[[Sequence[Probe]], Results]] = {
     "model": play_model,
     "laptop": play_laptop,
     "moto": play_moto,
-    "emulator": play_emulator,
 }
 
 
 def versions(runner: str) -> dict[str, str]:
     """Return the versions of the software that a runner plays the probes on."""
     package: Any = json.loads((find_engine_binary().parent / "package.json").read_text(encoding="utf-8"))
-    dynoxide, ministack = {"dynoxide": package["version"]}, {"ministack": importlib.metadata.version("ministack")}
     return {
-        "laptop": dynoxide | ministack,
+        "laptop": {"dynoxide": package["version"], "ministack": importlib.metadata.version("ministack")},
         "moto": {"moto": importlib.metadata.version("moto")},
-        "emulator": ministack,
         "aws": {"boto3": importlib.metadata.version("boto3")},
     }.get(runner, {})
