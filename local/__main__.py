@@ -76,11 +76,7 @@ def main() -> None:
     loading = commands.add_parser("load", help="place many orders, measure speed and delay, and check each effect")
     loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
     loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
-    speed = loading.add_mutually_exclusive_group()
-    speed.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
-    speed.add_argument(
-        "--find-rate", action="store_true", help="find the maximum orders per second without a growing backlog"
-    )
+    loading.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
     seeding = commands.add_parser("fill", help="fill the running, empty shop with the orders of three years")
     seeding.add_argument("--orders", type=parse_positive_int, default=10_000, help="default: %(default)s")
     seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number creates other data")
@@ -148,10 +144,7 @@ def confirm_reset(state: Path, *, is_asked: bool) -> None:
 def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "load":
-            if arguments.find_rate:
-                load_test.find_rate(shop, arguments.clients)
-            else:
-                load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
+            load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
         case "fill":
             fill.fill_shop(shop, arguments.orders, arguments.seed)
         case "token":

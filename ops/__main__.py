@@ -22,7 +22,6 @@ from ops.commands import (
     audit,
     canary_setup,
     capacity,
-    completion,
     drift,
     export,
     failures,
@@ -61,8 +60,8 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
     "Check a running shop": (
         (health, "health"),
         (drift, "drift --all"),
-        (hot_keys, "hot-keys --sample"),
-        (capacity, "capacity --sample"),
+        (hot_keys, "hot-keys --stack orderstream-prod"),
+        (capacity, "capacity --stack orderstream-prod"),
     ),
     "Repair": (
         (failures, "failures list"),
@@ -86,7 +85,6 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
             ),
         ),
     ),
-    "Set up the terminal": ((completion, "completion bash"),),
 }
 """The commands by purpose, each with an example of its arguments."""
 
@@ -117,7 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Operator tools for the local shop. With --stack NAME, they work on a deployed stack.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(find_local_target=find_local_target, main_parser=parser)
+    parser.set_defaults(find_local_target=find_local_target)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
     text: list[str] = []
     for title, tools in COMMAND_GROUPS.items():

@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import Permanent, TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
+from ops.api_client import UnexpectedResponse
 from ops.scan.checkpoint import Locked
 from ops.terminal_text import colored
 
@@ -33,7 +34,7 @@ def exit_on_error() -> Iterator[None]:
     except (UsageError, InvalidKeyValue) as error:
         print(colored(str(error), "red", sys.stderr), file=sys.stderr)
         sys.exit(2)
-    except (RecordNotFound, Permanent, Unreadable) as error:
+    except (RecordNotFound, Permanent, Unreadable, UnexpectedResponse) as error:
         sys.exit(str(error))
     except (BotoCoreError, TableBusy, ClientError, Locked) as error:
         sys.exit(f"Incomplete: {error}. Run the same command again to continue.")

@@ -34,8 +34,6 @@ DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
 RETRY_BUDGET_SECONDS = 60
 """How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
 
-SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a shop on AWS: --stack NAME"
-
 
 class Subparsers(Protocol):
     """An object that adds parsers of commands, as in argparse. `settings`: other arguments of add_parser()."""
@@ -83,14 +81,11 @@ class ShopTarget:
     `outputs`: the outputs of the stack; on AWS also `StackName`, which is the namespace of the shop's metrics.
     `client`: returns a boto3 client for a service.
     `resources`: returns the physical ids of all resources in the stack that have the given CloudFormation type.
-    `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and side effects,
-    such as mails. Only the local shop keeps a journal; on AWS the result is empty.
     """
 
     outputs: Mapping[str, str]
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
-    journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
     """A function that returns how far each stream reader and each queue of the local shop is behind; () on AWS."""
     function_log: Callable[[], bytes] = lambda: b""
@@ -229,16 +224,11 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
 
 
 def metrics_options() -> argparse.ArgumentParser:
-    """Return a parser with the options that select the metrics of a table: on AWS, or made up."""
+    """Return a parser with the options that select the metrics of a table on AWS."""
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
     which.add_argument("--table", help="only a table, by its name (the stack output TableName)")
-    which.add_argument(
-        "--sample",
-        action="store_true",
-        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
-    )
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     return parser
 

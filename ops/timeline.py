@@ -1,12 +1,9 @@
-"""Build the timeline of an order from the journal of the local shop and from the items in the table.
-
-The items are used for the time before the journal's first entry. On AWS there is no journal.
-"""
+"""Build the timeline of an order from the items in the table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from functions.dynamodb.keys import Instant
@@ -29,73 +26,41 @@ from functions.model.table import CUSTOMER
 from functions.model.timelines import merge_timeline
 from functions.shop.customer_names import REACTION as RENAMING
 
-TimelineEntry = Mapping[str, Any]
-"""An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "change") and "text".
-
-An entry from the table also has the key "story": the same in words of the business. One from the journal has others.
-"""
-
 
 def build_timeline(
-    journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
-) -> list[TimelineEntry]:
-    """Merge the entries of the journal and of the table into one list, the oldest first.
-
-    The journal is complete from its first entry on, so only older entries of the table are used.
-    """
-    begins = min((str(one["at"]) for one in journal_entries), default="~")
-    return sorted(
-        [*(one for one in table_entries if one["at"] < begins), *journal_entries], key=lambda one: str(one["at"])
-    )
-
-
-def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[ReactionProgress]
-) -> Iterator[TimelineEntry]:
-    """Yield the timeline entries of an order's changes, items and side effects, in any order.
+) -> list[tuple[Instant, str]]:
+    """Return what happened to an order in words of the business, each with its time, the oldest first.
 
     `items`: the order's items. `mails`: the mails about it. `effects`: the items that record a worker's work for an
     event.
     """
     items = list(items)
-    for event in merge_timeline(items):
-        text = f"{event.event}, {event.status}, version {event.version}"
-        yield _make_entry(event.at, "change", text, _split_words(event.event))
-    for item in items:
-        yield from _entries_of_item(item)
-    for mail in mails:
-        text = f"order_notification: mail {mail.event} {mail.status}"
-        yield _make_entry(mail.at, "effect", text, f"Mail {mail.event}: {mail.status}")
-    for effect in effects:
-        text = f"{effect.reaction}: {effect.result}"
-        yield _make_entry(effect.created_at, "effect", text, f"Customer name updated: {effect.result}")
+    found = [(event.at, _split_words(event.event)) for event in merge_timeline(items)]
+    found += [entry for item in items for entry in _entries_of_item(item)]
+    found += [(mail.at, f"Mail {mail.event}: {mail.status}") for mail in mails]
+    found += [(effect.created_at, f"Customer name updated: {effect.result}") for effect in effects]
     if at := getattr(order, "archived_at", None):
-        yield _make_entry(at, "effect", f"archive: {order.object_key}", f"Order archived: {order.object_key}")
+        found.append((at, f"Order archived: {order.object_key}"))
+    return sorted(found, key=lambda entry: entry[0])
 
 
-def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
+def _entries_of_item(item: Any) -> Iterator[tuple[Instant, str]]:
     match item:
         case Payment():
-            text = f"Payment {item.payment_id} {item.status} of {_amount(item)}"
-            story = f"Payment {item.payment_id} of {_amount(item)}: {item.status}"
-            yield _make_entry(item.updated_at, "write", text, story)
+            yield item.updated_at, f"Payment {item.payment_id} of {_amount(item)}: {item.status}"
         case Return():
-            text = f"Return {item.return_id} of {_amount(item)}"
-            yield _make_entry(item.created_at, "write", text, text)
+            yield item.created_at, f"Return {item.return_id} of {_amount(item)}"
         case Invoice():
-            text = f"fulfilment: invoice {item.invoice_id}"
-            yield _make_entry(item.issued_at, "effect", text, f"Invoice {item.invoice_id} issued")
+            yield item.issued_at, f"Invoice {item.invoice_id} issued"
         case Shipment():
-            text, name = f"fulfilment: shipment {item.shipment_id}", f"Shipment {item.shipment_id}"
-            yield _make_entry(item.created_at, "effect", text, f"{name} requested from the warehouse")
+            yield item.created_at, f"Shipment {item.shipment_id} requested from the warehouse"
             if item.updated_at != item.created_at:
-                yield _make_entry(item.updated_at, "write", f"{name} {item.status}", f"{name}: {item.status}")
+                yield item.updated_at, f"Shipment {item.shipment_id}: {item.status}"
         case Refund():
-            text = f"Refund {item.refund_id} of {_amount(item)}"
-            yield _make_entry(item.created_at, "write", text, f"{text} requested")
+            yield item.created_at, f"Refund {item.refund_id} of {_amount(item)} requested"
             if item.updated_at != item.created_at:
-                effect = f"refund: {item.refund_id} {item.status}"
-                yield _make_entry(item.updated_at, "effect", effect, f"{text}: {item.status}")
+                yield item.updated_at, f"Refund {item.refund_id} of {_amount(item)}: {item.status}"
 
 
 def _amount(item: Payment | Refund | Return) -> str:
@@ -105,10 +70,6 @@ def _amount(item: Payment | Refund | Return) -> str:
 def _split_words(event: str) -> str:
     """Return the name of an event as words: "Order paid" for OrderPaid."""
     return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", event)
-
-
-def _make_entry(at: Instant, kind: str, text: str, story: str) -> TimelineEntry:
-    return {"at": at, "kind": kind, "text": text, "story": story}
 
 
 def list_effects(table: Table, order: Any) -> list[ReactionProgress]:

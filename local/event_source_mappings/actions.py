@@ -15,7 +15,7 @@ from local.event_source_mappings.records import Records, to_lambda_event
 class Invoke:
     """An action: invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `lane`: the index of the lane. A lane is one of the parallel sequences into which Lambda splits a shard's records.
+    `lane`: the index of the lane (local/event_source_mappings/shards.py).
     `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
     `attempt`: 1 for the first attempt to process these records. Only failed attempts that count against the retry limit
     raise this number. A throttled invocation does not count.
@@ -40,7 +40,7 @@ class DeliverFailure:
     `document`: describes a batch that the mapping no longer retries.
     `destination`: the ARN of a bucket, queue or topic.
     `key`: the object key if the destination is a bucket, otherwise None.
-    `lane`: the index of the lane. A lane is one of the parallel sequences into which Lambda splits a shard's records.
+    `lane`: the index of the lane (local/event_source_mappings/shards.py).
     """
 
     shard_id: str

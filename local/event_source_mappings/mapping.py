@@ -3,6 +3,8 @@
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, parallel batches, starting positions),
 "Retain discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring
 partial batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+
+The driver is the caller of the model. It reads the stream, executes the actions and reports their outcomes.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,7 +83,7 @@ class EventSourceMapping:
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
         """Return the arguments of the GetShardIterator request to start reading a shard.
 
-        The driver (the caller of this model) sends this request. A shard with a checkpoint is read from its checkpoint.
+        The driver sends this request. A shard with a checkpoint is read from its checkpoint.
         Any other shard is read from `child_shards_start` in `self.assumptions` if its parent shard was added, else from
         the starting position in `self.settings`. Raises KeyError if the shard was not added with `add_shard`.
         """
@@ -94,7 +96,7 @@ class EventSourceMapping:
         )
 
     def should_read(self, shard_id: str) -> bool:
-        """Return whether the driver (the caller of this model) should read more records of this shard.
+        """Return whether the driver should read more records of this shard.
 
         Returns False while the parent shard is unfinished, because the parent's records must be processed first. Also
         returns False while `read_ahead_records` records of this shard are unfinished, because memory is limited.
@@ -106,7 +108,7 @@ class EventSourceMapping:
         """Add the next record of a shard, in the shape of a Lambda event record.
 
         Add the records in stream order. A record that was added before is ignored, so this is safe to repeat. `now` is
-        the time in epoch seconds at which the driver (the caller of this model) read the record.
+        the time in epoch seconds at which the driver read the record.
         """
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
@@ -151,9 +153,8 @@ class EventSourceMapping:
     def due_actions(self, now: float) -> list[Action]:
         """Return the actions to start now. All of them may run in parallel.
 
-        An action is an invocation of the function, or the delivery of a discarded batch to the on-failure destination.
-        There is at most one action for each lane (one of the parallel sequences of a shard's records). Each action is
-        returned only once. Its lane then waits until the driver (the caller) calls `report_outcome`.
+        There is at most one action for each lane (local/event_source_mappings/shards.py). Each action is returned only
+        once. Its lane then waits until the driver calls `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
@@ -162,7 +163,7 @@ class EventSourceMapping:
     def next_action_at(self, now: float) -> float | None:
         """Return the time of the next due action, or `now` if an action is due already. Times are epoch seconds.
 
-        Returns None if the model has nothing to do until the driver (the caller) adds a record or reports an outcome.
+        Returns None if the model has nothing to do until the driver adds a record or reports an outcome.
         """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)

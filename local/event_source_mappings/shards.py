@@ -24,7 +24,7 @@ IMMEDIATELY: Final = 0.0
 
 @dataclass(slots=True)
 class ShardLane:
-    """A lane: one of the parallel sequences into which Lambda splits the records of a shard.
+    """A lane of a shard.
 
     A lane processes its records in order, with one action at a time. It first delivers `discarded` batches, which are
     no longer retried, to the on-failure destination. Then it retries failed batches (`retries`), and then it sends new
@@ -49,10 +49,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane still has failed records to retry, or a discarded batch to deliver.
-
-        A discarded batch is a batch that Lambda no longer retries, but sends to the on-failure destination.
-        """
+        """Whether the lane still has failed records to retry, or a discarded batch to deliver."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -78,9 +75,7 @@ class ShardLane:
     def ready_at(self) -> float | None:
         """Return when the lane's next action may start, in epoch seconds. 0 means at once.
 
-        An action is an invocation of the function, or the delivery of a discarded batch to the on-failure destination.
-        A lane runs one action at a time, so the result is None while an action is in progress. It is also None if the
-        lane has no records.
+        Returns None while an action of the lane is in progress, or if the lane has no records.
         """
         if self.action:
             return None
@@ -106,7 +101,7 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard with its lanes (parallel sequences of its records), its unfinished records and its checkpoint.
+    """A shard with its lanes, its unfinished records and its checkpoint.
 
     `checkpoint`: the sequence number up to which all records are done. None if the first record is not done yet.
     `unfinished`: the sequence numbers after the checkpoint that were read, in stream order.
@@ -143,22 +138,13 @@ class ShardProgress:
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """Return the lane of a record: one of the parallel sequences into which Lambda splits the records of a shard.
-
-        All records of an item use the same lane, so they stay in order.
-        """
+        """Return the lane of a record. All records of an item use the same lane, so they stay in order."""
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """Return when a lane's next action may start, in epoch seconds. 0 means at once.
+        """Return when a lane's next action may start, as `ShardLane.ready_at`.
 
-        A lane is one of the parallel sequences into which Lambda splits the records of a shard. An action is an
-        invocation of the function, or the delivery of a discarded batch to the on-failure destination.
-
-        Returns None in each of these cases:
-        - An action of the lane is in progress.
-        - The lane has no records.
-        - `failing_lane_stalls_shard` is set, this lane has no failed records, but another lane of the shard does.
+        Also returns None if `failing_lane_stalls_shard` is set, this lane has no failed records, but another lane does.
         """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

@@ -166,12 +166,6 @@ def _is_damaged(file: Path) -> bool:
         return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
-def read_order_entries(file: Path, order_id: str) -> list[JournalEntry]:
-    """Return all entries of an order, oldest first. Opens the file read-only, so any process may call this."""
-    with _open_read_only(file) as database:
-        return _select_entries(database, 0, order_id, -1)
-
-
 def read_entries_after(file: Path, id: int) -> list[JournalEntry]:
     """Return the entries after this id, oldest first. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:

@@ -1,21 +1,12 @@
-"""Runs a load test: many clients place orders in parallel. Measures throughput, delays and memory.
+"""Runs a load test: many clients place orders in parallel. Measures throughput and delays.
 
 The delay of an order is the time until its last side effect, such as an invoice or a mail. At the end, the test checks
 that no side effect is missing or occurs twice.
-
-The results depend on the machine and its load. So the test also measures the speed of a fixed reference loop. To
-compare two runs, divide the throughput of each run by its reference speed, and multiply its delays by this speed.
-
-A shop accepts orders faster than it can process their effects. `find_rate` finds the highest rate without a backlog.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import statistics
-import sys
 import threading
 import time
 import uuid
@@ -31,10 +22,8 @@ from typing import Any
 
 from local.laptop import journal
 from local.laptop.aws_process import LocalAws
-from local.laptop.backlog import CHECK_INTERVAL_SECONDS
 from local.laptop.demo import DemoClients
 from local.laptop.shop_client import RunningShop
-from local.world import processes
 from ops.api_client import ApiResponse, UnexpectedResponse
 from ops.scenarios import ADDRESS, EffectMissing, ScenarioClients
 
@@ -43,13 +32,9 @@ STALL_TIMEOUT_SECONDS = 120
 EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
-REFERENCE_SECONDS = 1.0
+
+
 PROGRESS_SECONDS = 5.0
-STEP_SECONDS = 30
-"""How long `find_rate` tries each rate. In this time, a shop that is 20 % too slow reaches LAG_THRESHOLD_SECONDS."""
-MIN_RATE = 0.1
-RATE_PRECISION = 1.15
-"""`find_rate` stops if the lowest rate that failed is at most this many times the highest rate that succeeded."""
 
 
 @dataclass
@@ -62,7 +47,6 @@ class LoadResult:
     `started_at`: the epoch seconds of the first request, by order id.
     `finished_at`: the epoch seconds of the last side effect (such as a mail), by order id.
     `complete`: the ids of the orders whose last side effect has happened.
-    `peak_memory_bytes`: the maximum memory of all processes of the shop.
     """
 
     request_seconds: list[float] = field(default_factory=list)
@@ -71,7 +55,6 @@ class LoadResult:
     started_at: dict[str, float] = field(default_factory=dict)
     finished_at: dict[str, float] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
-    peak_memory_bytes: int = 0
 
 
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
@@ -82,11 +65,9 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
-    reference = measure_reference_speed()
     measured = LoadResult()
     with (
         _track_effects(shop, measured, orders) as followed,
-        _repeat(1, partial(_measure_memory, shop, measured)),
         _repeat(PROGRESS_SECONDS, partial(_print_progress, shop, measured)),
     ):
         began = time.time()
@@ -104,73 +85,9 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
     seconds = max(measured.finished_at.values(), default=began) - began
     print(f"effects completed: {len(delays) / seconds:.1f} orders per second")
     print(f"  time from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
-    print(f"  peak memory of all processes: {measured.peak_memory_bytes / 1e6:.0f} MB")
-    print(f"  reference loop: {reference:.0f} rounds per second before, {measure_reference_speed():.0f} after")
     check_effects(people, placed, product_id)
     print("each order has every effect exactly once, and the stock is correct")
     return measured
-
-
-def find_rate(shop: RunningShop, clients: int) -> float:
-    """Find the highest rate, in orders per second, at which no reader and no queue falls behind. Print each step.
-
-    Tries each rate for STEP_SECONDS, and then waits until the backlog has been processed.
-    """
-    people = DemoClients(shop)
-
-    def keeps_up(rate: float) -> bool:
-        orders = math.ceil(rate * STEP_SECONDS)
-        product_id, began = people.create_stocked_product(orders), time.time()
-        _place_orders(people, product_id, orders, clients, rate, LoadResult())
-        reached = orders / (time.time() - began)
-        time.sleep(CHECK_INTERVAL_SECONDS)  # until the next measurement
-        behind = [str(lag) for lag in shop.consumer_lags() if lag.is_behind]
-        print(
-            f"{rate:.1f} orders per second: {'; '.join(behind) or f'placed {reached:.1f}, nothing is behind'}",
-            flush=True,
-        )
-        _wait_until_processed(shop)
-        return not behind and reached * RATE_PRECISION >= rate
-
-    found = find_highest(keeps_up)
-    print(f"The shop keeps up with {found:.1f} orders per second.")
-    return found
-
-
-def find_highest(is_possible: Callable[[float], bool]) -> float:
-    """Return the highest possible rate, with the precision RATE_PRECISION.
-
-    Starts at 1 and doubles the rate while `is_possible` returns True. Then bisects, but does not search below MIN_RATE.
-    So the result may be 0 or another rate below MIN_RATE.
-    """
-    low, high = 0.0, 1.0
-    while is_possible(high):
-        low, high = high, high * 2
-    while high > max(low * RATE_PRECISION, MIN_RATE):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_possible(middle) else (low, middle)
-    return low
-
-
-def _wait_until_processed(shop: RunningShop) -> None:
-    """Wait until no record and no message waits. Raises EffectMissing if their number does not fall for a long time."""
-    lowest, fell_at = sys.maxsize, time.monotonic()
-    while waiting := sum(lag.waiting for lag in shop.consumer_lags()):
-        if waiting < lowest:
-            lowest, fell_at = waiting, time.monotonic()
-        if time.monotonic() > fell_at + STALL_TIMEOUT_SECONDS:
-            raise EffectMissing(f"{waiting} records and messages wait, and none was processed")
-        time.sleep(CHECK_INTERVAL_SECONDS)
-
-
-def measure_reference_speed() -> float:
-    """Return the speed of this machine, to compare runs: the iterations per second of a fixed loop in one thread."""
-    text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
-    give_up = time.perf_counter() + REFERENCE_SECONDS
-    while time.perf_counter() < give_up:
-        hashlib.sha256(json.dumps(json.loads(text)).encode()).digest()
-        loops += 1
-    return loops / REFERENCE_SECONDS
 
 
 def _place_orders(
@@ -267,11 +184,6 @@ def _repeat(seconds: float, task: Callable[[], None]) -> Iterator[None]:
     yield
     stopping.set()
     thread.join()
-
-
-def _measure_memory(shop: RunningShop, measured: LoadResult) -> None:
-    """Record the maximum memory that all processes of the shop use together."""
-    measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
 
 
 def _print_progress(shop: RunningShop, measured: LoadResult) -> None:

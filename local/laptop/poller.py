@@ -47,6 +47,7 @@ from local.laptop.aws_process import ACCOUNT, LocalAws
 from local.laptop.deploy import DeployedStack
 from local.laptop.journal import Journal
 from local.world.dynamodb_engine import REGION, Engine
+from ops.item_codec import decode_item
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
@@ -419,27 +420,16 @@ def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if image is None:
         return None
-    values = {name: _plain(value) for name, value in image.items()}
-    if len(json.dumps(values)) <= MAX_IMAGE_CHARACTERS:
+    text = json.dumps(decode_item(image), default=_plain)
+    values: dict[str, Any] = json.loads(text)
+    if len(text) <= MAX_IMAGE_CHARACTERS:
         return values
     return {name: _cut(value) for name, value in values.items()}
 
 
-def _plain(value: Mapping[str, Any]) -> Any:
-    """Return a value of DynamoDB's JSON as plain JSON. Numbers stay exact. Sets become lists."""
-    [(kind, held)] = value.items()
-    match kind:
-        case "N":
-            return int(held) if held.lstrip("-").isdecimal() else held
-        case "NULL":
-            return None
-        case "L":
-            return [_plain(one) for one in held]
-        case "M":
-            return {name: _plain(one) for name, one in held.items()}
-        case "B" | "BS":
-            return "binary"
-    return held
+def _plain(value: object) -> Any:
+    """Return a value that JSON lacks as JSON: a set as a list, binary data as the word, a fraction as text."""
+    return sorted(value) if isinstance(value, set) else "binary" if isinstance(value, bytes) else str(value)
 
 
 def _cut(value: Any) -> Any:

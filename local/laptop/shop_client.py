@@ -20,7 +20,6 @@ from local.laptop import deploy as local_deploy
 from local.laptop.aws_process import LocalAws
 from local.laptop.deploy import DeployedStack
 from local.world import dynamodb_engine as local_engine
-from local.world import processes
 from local.world.dynamodb_engine import Engine
 from ops.api_client import ApiClient
 from ops.targets import ConsumerLag
@@ -49,12 +48,6 @@ class RunningShop:
     """The process id of `make up` itself."""
 
     @property
-    def process_ids(self) -> list[int]:
-        """The process ids of `make up`, the local DynamoDB and the local AWS, without their child processes."""
-        parts = (processes.running_process_id(part.directory) for part in (self.engine, self.aws))
-        return [self.process_id, *filter(None, parts)]
-
-    @property
     def state(self) -> Path:
         """The folder of the shop's state."""
         return self.engine.directory.parent
@@ -70,11 +63,6 @@ class RunningShop:
     @property
     def table_name(self) -> str:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
-
-    def order_activity(self, order_id: str) -> list[journal.JournalEntry]:
-        """Return all entries of an order in the journal, oldest first, without its measured invocations."""
-        entries = journal.read_order_entries(self.journal_file, order_id)
-        return [entry for entry in entries if entry["kind"] != "invocation"]
 
     def consumer_lags(self) -> list[ConsumerLag]:
         """Return how far each stream poller and each queue was behind at the last measurement.

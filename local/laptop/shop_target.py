@@ -38,7 +38,6 @@ def local_target(shop: RunningShop) -> ShopTarget:
         outputs,
         cache(client),
         shop.stack.resource_names,
-        shop.order_activity,
         shop.consumer_lags,
         lambda: read_log(shop.aws.function_log),
         partial(find_full_disk, shop.state),

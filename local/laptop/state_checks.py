@@ -1,13 +1,9 @@
 """Checks the files that the previous run of the shop left on this machine, before a start uses them.
 
-The following three parts of the saved data must come from the same shop:
-
-- the table (`engine/`),
-- the snapshot of the local AWS, with users, secrets and queues (`aws/saved`),
-- the payments at the payment provider (`provider/events.jsonl`).
-
-If a part is damaged or belongs to another shop, the start ends with an error message. A fingerprint (names and a
-hash that identify the shop) is stored with the table, so that a start detects files of another shop.
+Three parts must come from the same shop: the table (`engine/`), the snapshot of the local AWS, with users, secrets and
+queues (`aws/saved`), and the payments at the payment provider (`provider/events.jsonl`). If a part is damaged or
+belongs to another shop, the start ends with an error message. A fingerprint (names and a hash that identify the shop)
+is stored with the table, so that a start detects files of another shop.
 """
 
 from __future__ import annotations
@@ -99,7 +95,7 @@ def check_database(directory: Path) -> None:
 
 
 def read_fingerprint(directory: Path) -> Fingerprint | None:
-    """Return the fingerprint (names and a hash that identify the shop) that is stored with the table, or None."""
+    """Return the fingerprint that is stored with the table, or None."""
     file = directory / DATABASE_FILE
     if not file.exists():
         return None
@@ -127,7 +123,7 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
-    """Save the fingerprint (names and a hash that identify the shop) in the database file, which has the table, too."""
+    """Save the fingerprint in the database file, which has the table, too."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
         database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())

@@ -39,16 +39,16 @@ from local.laptop.http_server import (
     serve_docs_file,
     serve_page_file,
 )
-from local.laptop.journal import Journal
+from local.laptop.journal import Journal, JournalEntry
 from local.laptop.queues import StackQueues
 from local.laptop.shop_client import TOKEN_CACHE_SECONDS, RunningShop
 from local.laptop.supervisor import ProcessSupervisor
 from local.page.flow_monitor import FlowMonitor
 from local.page.items import open_item
+from local.page.order_traces import build_trace, describe_span
 from local.page.patterns import PatternExplorer
 from local.page.queries import PageQueries
 from local.page.seeding import ShopSeeder
-from local.page.traces import get_span, get_trace
 from ops.api_client import ApiClient
 
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
@@ -73,6 +73,8 @@ PAGE_SETTINGS = {
 }
 """The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
 HEARTBEAT_SECONDS = 15
+MAX_TRACE_ENTRIES = 5_000
+"""The maximum number of journal entries in a trace. Older entries of the order are left out."""
 MAX_ENTRY_ID = 1 << 60
 
 
@@ -113,12 +115,8 @@ class PageServer:
                 ("GET", "/local/provider/{path}", lambda asked: self._play_outside("GET", asked)),
                 ("POST", "/local/provider/{path}", lambda asked: self._play_outside("POST", asked)),
                 ("GET", "/local/orders/{id}/entries", self._get_entries),
-                ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
-                (
-                    "GET",
-                    "/local/orders/{id}/spans/{span}",
-                    lambda asked: HttpResponse(get_span(journal, asked, self._queues.max_receive_counts)),
-                ),
+                ("GET", "/local/orders/{id}/trace", self._get_trace),
+                ("GET", "/local/orders/{id}/spans/{span}", self._get_span),
                 ("GET", "/local/orders/{id}/copies", _answer_for(self._queries.check_copies)),
                 ("GET", "/local/orders/{id}/archive", _answer_for(self._queries.describe_archive)),
                 ("POST", "/local/orders/{id}/restore", self._restore),
@@ -296,6 +294,21 @@ class PageServer:
             asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
         )
         return HttpResponse({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+
+    def _get_trace(self, asked: PageRequest) -> HttpResponse:
+        entries = self._entries_of_trace(asked)
+        return HttpResponse({**build_trace(entries), "last": entries[-1]["id"] if entries else 0})
+
+    def _get_span(self, asked: PageRequest) -> HttpResponse:
+        span = asked.path_parameters["span"]
+        found = describe_span(self._entries_of_trace(asked), span, self._queues.max_receive_counts)
+        if found is None:
+            raise NoSuchResource("This span does not exist. The journal keeps only the newest entries.")
+        return HttpResponse(found)
+
+    def _entries_of_trace(self, asked: PageRequest) -> list[JournalEntry]:
+        order_id = asked.path_parameters["id"]
+        return self._journal.entries_after(0, order_id=order_id, limit=-1)[-MAX_TRACE_ENTRIES:]
 
     def _restore(self, asked: PageRequest) -> HttpResponse:
         if asked.json_body:

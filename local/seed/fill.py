@@ -22,7 +22,7 @@ from local.seed.distributions import Distribution
 from local.seed.history import History
 from local.seed.memory_shop import MemoryShop
 from local.seed.memory_table import Image
-from ops.scan.progress import ProgressBar
+from ops.scan.progress import ProgressReport
 
 ITEMS_PER_REQUEST = 25
 """The maximum number of items in a BatchWriteItem request."""
@@ -119,12 +119,11 @@ def _write_items(shop: RunningShop, items: Sequence[Image]) -> None:
         answer = client.batch_write_item(RequestItems={shop.table_name: requests})
         assert not answer["UnprocessedItems"], "the local engine never throttles"
 
-    client, bar = shop.engine.dynamodb(), ProgressBar("writing")
+    client, progress = shop.engine.dynamodb(), ProgressReport("writing")
     chunks = [items[start : start + ITEMS_PER_REQUEST] for start in range(0, len(items), ITEMS_PER_REQUEST)]
     with _unnoticed(shop, items), ThreadPoolExecutor(WRITERS) as pool:
         for number, _ in enumerate(pool.map(write, chunks), 1):
-            written, is_done = min(number * ITEMS_PER_REQUEST, len(items)), number == len(chunks)
-            bar.update_on_terminal(written / len(items), f"{written:,} of {len(items):,} items", done=is_done)
+            progress.update(number / len(chunks), f"{len(items):,} items")
 
 
 @contextmanager
@@ -149,11 +148,10 @@ def _write_archive(shop: RunningShop, objects: dict[str, bytes]) -> None:
         kind = "application/gzip" if key.endswith(".gz") else "application/json"
         client.put_object(Bucket=bucket, Key=key, Body=objects[key], ContentType=kind)
 
-    bar = ProgressBar("archive")
+    progress = ProgressReport("archive")
     with ThreadPoolExecutor(WRITERS) as pool:
         for number, _ in enumerate(pool.map(put, objects), 1):
-            says = f"{number:,} of {len(objects):,} objects"
-            bar.update_on_terminal(number / len(objects), says, done=number == len(objects))
+            progress.update(number / len(objects), f"{len(objects):,} objects")
 
 
 def _request_shipments(shop: RunningShop, requests: Sequence[Any]) -> None:

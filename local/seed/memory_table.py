@@ -1,7 +1,7 @@
 """A DynamoDB table in the memory of this process, for `make fill`: about thirty times as fast as a real table.
 
-The table answers only the operations and expressions that functions/dynamodb/table.py sends. Any other expression
-raises ValueError. A test runs the same commands here and on the local DynamoDB, and compares all items.
+The table answers only the operations and key conditions that functions/dynamodb/table.py sends. The emulator ministack
+evaluates the other expressions. A test runs the same commands here and on the local DynamoDB, and compares all items.
 
 Differences from DynamoDB: there is one caller at a time, so there are no throttles and no conflicts. All reads are
 strongly consistent, also reads of an index. An answer may be larger than 1 MB.
@@ -10,15 +10,14 @@ strongly consistent, also reads of an index. An answer may be larger than 1 MB.
 from __future__ import annotations
 
 import heapq
-import re
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from botocore.exceptions import ClientError
+from ministack.services import dynamodb  # type: ignore[import-untyped]
 
 from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.model.table import INDEX_PROJECTIONS
@@ -28,8 +27,6 @@ Image = Mapping[str, Any]
 """An item in DynamoDB's JSON."""
 Key = tuple[str, str]
 Request = Mapping[str, Any]
-Test = Callable[[Image, Request], bool]
-Operand = Callable[[Image, Request], Any]
 
 KEY_NAMES = {name if name == "main" else name.upper(): pair for name, pair in KEY_ATTRIBUTES.items()}
 """The key attributes of the table ("main") and of each index ("GSI1" and so on), as they are in a request."""
@@ -84,8 +81,7 @@ class MemoryTable:
         limit = request.get("Limit", len(chosen))
         read = [self.items[key] for _, key in chosen[:limit]]
         if "FilterExpression" in request:
-            passes = _condition(request["FilterExpression"])
-            items = [one for one in read if passes(one, request)]
+            items = [one for one in read if _is_met(one, request["FilterExpression"], request)]
         else:
             items = read
         projected = PROJECTED.get(index)
@@ -152,7 +148,7 @@ class MemoryTable:
     def _is_met(self, key: Key, request: Request) -> bool:
         if "ConditionExpression" not in request:
             return True
-        return _condition(request["ConditionExpression"])(self.items.get(key, {}), request)
+        return _is_met(self.items.get(key, {}), request["ConditionExpression"], request)
 
     def _apply(self, kind: str, key: Key, request: Request) -> None:
         if kind == "Put":
@@ -160,12 +156,10 @@ class MemoryTable:
         elif kind == "Delete":
             self._store(key, None)
         elif kind == "Update":
-            sets, removes = _update(request["UpdateExpression"])
             before = self.items.get(key) or request["Key"]
-            names = request["ExpressionAttributeNames"]
-            changed = {names[name]: value(before, request) for name, value in sets}
-            dropped = {names[name] for name in removes}
-            self._store(key, {**{name: before[name] for name in before if name not in dropped}, **changed})
+            values, names = request["ExpressionAttributeValues"], request["ExpressionAttributeNames"]
+            after, _ = dynamodb._apply_update_expression(before, request["UpdateExpression"], values, names)
+            self._store(key, after)
 
     def _store(self, key: Key, new: Image | None) -> None:
         """Replace an item in the table and in all indexes, and add a stream record if the item changed."""
@@ -239,183 +233,6 @@ def _range_of(condition: str, values: Mapping[str, Any], entries: Sequence[tuple
             raise ValueError(f"unknown key condition: {other}")
 
 
-# expressions ----------------------------------------------------------------------------------------------------------
-TOKEN = re.compile(r"\s*([#:]?\w+|<=|>=|<>|[()=<>,+-])")
-COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": lambda one, other: one == other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
-
-
-@cache
-def _condition(text: str) -> Test:
-    return _Parser(text).condition()
-
-
-@cache
-def _update(text: str) -> tuple[list[tuple[str, Operand]], list[str]]:
-    return _Parser(text).update()
-
-
-class _Parser:
-    """Turns an expression into functions of an item and of the request that has the names and values."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(_tokens(text))
-        self._at = 0
-
-    def condition(self) -> Test:
-        found = self._any_of()
-        if self._peek():
-            raise self._unknown()
-        return found
-
-    def update(self) -> tuple[list[tuple[str, Operand]], list[str]]:
-        """Return the attributes to set, each with its value, and the attributes to remove."""
-        sets: list[tuple[str, Operand]] = []
-        removes: list[str] = []
-        self._expect("SET")
-        while True:
-            name = self._next()
-            self._expect("=")
-            sets.append((name, self._sum()))
-            if not self._accept(","):
-                break
-        if self._accept("REMOVE"):
-            removes.append(self._next())
-            while self._accept(","):
-                removes.append(self._next())
-        if self._peek():
-            raise self._unknown()
-        return sets, removes
-
-    def _any_of(self) -> Test:
-        parts = [self._all_of()]
-        while self._accept("OR"):
-            parts.append(self._all_of())
-        return parts[0] if len(parts) == 1 else lambda item, request: any(part(item, request) for part in parts)
-
-    def _all_of(self) -> Test:
-        parts = [self._not()]
-        while self._accept("AND"):
-            parts.append(self._not())
-        return parts[0] if len(parts) == 1 else lambda item, request: all(part(item, request) for part in parts)
-
-    def _not(self) -> Test:
-        if self._accept("NOT"):
-            inner = self._not()
-            return lambda item, request: not inner(item, request)
-        if self._accept("("):
-            inner = self._any_of()
-            self._expect(")")
-            return inner
-        if self._peek() in {"attribute_exists", "attribute_not_exists"}:
-            return self._existence(self._next() == "attribute_exists")
-        return self._comparison()
-
-    def _existence(self, wanted: bool) -> Test:
-        self._expect("(")
-        name = self._next()
-        self._expect(")")
-        return lambda item, request: (_name(name, request) in item) is wanted
-
-    def _comparison(self) -> Test:
-        left = self._operand()
-        kind = self._next()
-        if kind == "BETWEEN":
-            low = self._operand()
-            self._expect("AND")
-            high = self._operand()
-            return lambda item, request: _is_between(left(item, request), low(item, request), high(item, request))
-        if kind == "IN":
-            self._expect("(")
-            choices = [self._operand()]
-            while self._accept(","):
-                choices.append(self._operand())
-            self._expect(")")
-            return lambda item, request: left(item, request) in [one(item, request) for one in choices]
-        if kind not in COMPARISONS:
-            raise self._unknown()
-        compare, right = COMPARISONS[kind], self._operand()
-        return lambda item, request: _compare(compare, left(item, request), right(item, request))
-
-    def _sum(self) -> Operand:
-        left = self._operand()
-        if not self._accept("+"):
-            return left
-        right = self._operand()
-        return lambda item, request: {"N": str(_number(left(item, request)) + _number(right(item, request)))}
-
-    def _operand(self) -> Operand:
-        token = self._next()
-        if token == "if_not_exists":
-            self._expect("(")
-            name = self._next()
-            self._expect(",")
-            default = self._operand()
-            self._expect(")")
-            return lambda item, request: item.get(_name(name, request)) or default(item, request)
-        if token.startswith(":"):
-            return lambda item, request: request["ExpressionAttributeValues"][token]
-        if token.startswith("#"):
-            return lambda item, request: item.get(request["ExpressionAttributeNames"][token])
-        raise self._unknown()
-
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        token = self._peek()
-        self._at += 1
-        return token
-
-    def _accept(self, token: str) -> bool:
-        if self._peek() != token:
-            return False
-        self._at += 1
-        return True
-
-    def _expect(self, token: str) -> None:
-        if not self._accept(token):
-            raise self._unknown()
-
-    def _unknown(self) -> ValueError:
-        return ValueError(f"the table in memory does not know this expression: {self._text}")
-
-
-def _tokens(text: str) -> Iterator[str]:
-    at = 0
-    while at < len(text):
-        found = TOKEN.match(text, at)
-        if found is None:
-            raise ValueError(f"the table in memory does not know this expression: {text}")
-        yield found[1]
-        at = found.end()
-
-
-def _name(token: str, request: Request) -> str:
-    return str(request["ExpressionAttributeNames"][token]) if token.startswith("#") else token
-
-
-def _compare(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
-    """Compare two attribute values. A comparison with a missing attribute is false, as in DynamoDB."""
-    if left is None or right is None or left.keys() != right.keys():
-        return False
-    return compare(_comparable(left), _comparable(right))
-
-
-def _is_between(value: Any, low: Any, high: Any) -> bool:
-    return _compare(COMPARISONS["<="], low, value) and _compare(COMPARISONS["<="], value, high)
-
-
-def _comparable(value: Image) -> Any:
-    ((kind, content),) = value.items()
-    return int(content) if kind == "N" else content
-
-
-def _number(value: Image) -> int:
-    return int(value["N"])
+def _is_met(item: Image, expression: str, request: Request) -> bool:
+    values, names = request.get("ExpressionAttributeValues", {}), request.get("ExpressionAttributeNames", {})
+    return bool(dynamodb._evaluate_condition(expression, item, values, names))

@@ -18,9 +18,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -152,45 +151,6 @@ def running_process_id(directory: Path) -> int | None:
     except FileNotFoundError:
         pass
     return None
-
-
-def memory_bytes(process_ids: Iterable[int]) -> int:
-    """Return the total memory of these processes and all their descendants, in bytes.
-
-    On Linux, memory that several processes share counts once (Pss). On other systems, it counts for each process (RSS).
-    """
-    sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
-    found = set(process_ids) & sizes.keys()
-    while new := {child for child, (parent, _) in sizes.items() if parent in found} - found:
-        found |= new
-    return sum(size() for _, size in map(sizes.__getitem__, found))
-
-
-Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""By process id: the id of the parent process, and a function that reads the memory of the process in bytes."""
-
-
-def _process_sizes() -> Sizes:
-    listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
-    rows = (map(int, line.split()) for line in listed.stdout.splitlines())
-    return {id: (parent, partial(int, kilobytes << 10)) for id, parent, kilobytes in rows}
-
-
-def _process_sizes_on_linux() -> Sizes:
-    found: Sizes = {}
-    for folder in PROC.glob("[0-9]*"):
-        with suppress(OSError):  # the process has just ended
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            found[int(folder.name)] = parent, partial(_proportional_size, folder)
-    return found
-
-
-def _proportional_size(folder: Path) -> int:
-    try:
-        text = (folder / "smaps_rollup").read_text()
-    except OSError:  # the process has just ended
-        return 0
-    return int(text.partition("\nPss:")[2].split()[0]) << 10
 
 
 def start(

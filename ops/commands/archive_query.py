@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from functions.model.archive_columns import ColumnType, archive_columns, archive_views
 from ops import targets
 from ops.cli_errors import UsageError
-from ops.scan.progress import ProgressBar
+from ops.scan.progress import ProgressReport
 from ops.terminal_text import align_columns
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def duckdb_type(kind: ColumnType) -> str:
 
 
 def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
-    """Copy all objects of the archive bucket into a folder. Return their number. Show the progress on a terminal."""
+    """Copy all objects of the archive bucket into a folder. Return their number."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
-    bar = ProgressBar("archive")
+    progress = ProgressReport("archive")
     for number, key in enumerate(keys, 1):
-        bar.update_on_terminal(number / len(keys), f"{number:,} of {len(keys):,} objects", done=number == len(keys))
+        progress.update(number / len(keys), f"{number:,} of {len(keys):,} objects")
         file = folder / key
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())

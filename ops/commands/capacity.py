@@ -12,16 +12,11 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capaci
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from pathlib import Path
 from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
@@ -31,7 +26,6 @@ from ops.table_metrics import fetch_sums
 from ops.terminal_text import colored
 from stacks.stage import STAGES
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "capacity.json"
 PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600
 MONTH_HOURS = 730
@@ -278,17 +272,10 @@ def command(commands: targets.Subparsers) -> None:
 
 def estimate_table_cost(args: argparse.Namespace) -> None:
     """Print the monthly costs of the table in each billing mode and table class, and with reserved capacity."""
-    try:
-        if args.sample:
-            print(targets.SAMPLE_NOTE)
-            traffic = TableTraffic(**json.loads(SAMPLE.read_text(encoding="utf-8")))
-        else:
-            cloudwatch, dynamodb, table = targets.resolve_metrics(args)
-            until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-            hours = args.days * 24
-            traffic = fetch_traffic(cloudwatch, dynamodb, table, until - timedelta(hours=hours), hours)
-    except (BotoCoreError, ClientError, OSError) as error:
-        sys.exit(f"Cannot estimate the cost: {error}")
+    cloudwatch, dynamodb, table = targets.resolve_metrics(args)
+    until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    hours = args.days * 24
+    traffic = fetch_traffic(cloudwatch, dynamodb, table, until - timedelta(hours=hours), hours)
     prod = STAGES["prod"]
     rules = AutoscalingRules(prod.utilization, prod.capacity_range("write_units", TABLE)[0])
     print("\n".join(format_report(traffic, load_prices(), rules)))

@@ -277,7 +277,7 @@ class DriftCheck:
         """
         self._extend_lock()
         if self.progress:
-            self.progress.note(f"{number:,} of {total:,} items are checked again", only_when_due=True)
+            self.progress.update(number / total, f"{number:,} of {total:,} items are checked again")
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
@@ -428,7 +428,6 @@ def run_drift(args: argparse.Namespace) -> None:
             drift.check_accounts()
         else:
             drift.check_sample(args.sample)
-            drift.progress.finish()
     print("\n".join(format_report(drift, scope)))
     if drift.is_drift_left:
         sys.exit(1)

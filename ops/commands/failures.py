@@ -24,7 +24,7 @@ from ops import targets
 from ops.cli_errors import RecordNotFound, UsageError
 from ops.failures.failure_store import MAX_DEAD_LETTERS, FailureEntry, FailureRepository
 from ops.failures.redrive import match_failures, redrive_entries
-from ops.scan.progress import ProgressBar
+from ops.scan.progress import ProgressReport
 from ops.targets import ShopTarget
 from ops.terminal_text import colored
 
@@ -129,10 +129,10 @@ def redrive_failures(args: argparse.Namespace) -> None:
     chosen = build_selector(args, shop.now())
     targets.record_run(args, shop, "failures redrive", "REDRIVE", reason=args.because)
     publish = make_publisher(shop.table.new_backoff, resolved.client("events"), resolved.bus_name)
-    bar = ProgressBar("redrive")
+    progress = ProgressReport("redrive")
 
     def report_progress(done: int, of: int) -> None:
-        bar.update(done / of, f"{done:,} of {of:,}", done=done == of)
+        progress.update(done / of, f"{done:,} of {of:,}")
 
     result = redrive_entries(
         failures,

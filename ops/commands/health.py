@@ -29,7 +29,6 @@ from ops import targets
 from ops.commands.drift import DriftCheck
 from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
 from ops.repair.account_checks import UNBALANCED
-from ops.scan.progress import show_waiting
 from ops.scan.sweep import sweep
 from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
@@ -435,9 +434,7 @@ def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime)
     for check in checks:
         subject = check.__name__.removeprefix("check_").replace("_", " ")
         try:
-            with show_waiting(f"checking {subject} ..."):
-                found = list(check(target, now))
-            yield from found
+            yield from check(target, now)
         except (BotoCoreError, TableBusy, ClientError) as error:
             advice = "Check your permissions, and run the command again:"
             yield CheckResult(subject, f"check failed: {error}", advice, [target.ops_command("health")])

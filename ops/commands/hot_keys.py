@@ -6,16 +6,12 @@ The metric UserErrors is not used: it counts invalid requests, so it shows bugs 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
@@ -23,7 +19,6 @@ from ops import targets
 from ops.table_metrics import fetch_sums
 from ops.terminal_text import colored
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "hot_keys.json"
 THROTTLE_EVENTS = "ThrottleEvents"
 CAUSES: Mapping[str, str] = {
     "KeyRangeThroughput": "one partition is at its limit of 3,000 read or 1,000 write units a second: a hot key",
@@ -90,18 +85,6 @@ class ThrottleReport:
     counted: tuple[ThrottleCount, ...]
     seen: tuple[str, ...] = ()
     keys: tuple[ThrottledKey, ...] = ()
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
-        """Return the report that a file of ops/samples contains."""
-        return cls(
-            data["table"],
-            data["since"],
-            data["until"],
-            tuple(ThrottleCount(**one) for one in data["counted"]),
-            tuple(data["seen"]),
-            tuple(ThrottledKey(**one) for one in data["keys"]),
-        )
 
 
 # fetch ----------------------------------------------------------------------------------------------------------------
@@ -209,17 +192,9 @@ def command(commands: targets.Subparsers) -> None:
 
 def find_hot_keys(args: argparse.Namespace) -> None:
     """Print how many requests were throttled and why. Exits with 1 if a partition was at its limit."""
-    try:
-        if args.sample:
-            print(targets.SAMPLE_NOTE)
-            found = ThrottleReport.from_json(json.loads(SAMPLE.read_text(encoding="utf-8")))
-        else:
-            cloudwatch, dynamodb, table = targets.resolve_metrics(args)
-            until = datetime.now(UTC).replace(second=0, microsecond=0)
-            since = until - timedelta(hours=args.hours)
-            found = fetch_throttle_report(cloudwatch, dynamodb, table, since, until)
-    except (BotoCoreError, ClientError, OSError) as error:
-        sys.exit(f"Cannot read the metrics: {error}")
+    cloudwatch, dynamodb, table = targets.resolve_metrics(args)
+    until = datetime.now(UTC).replace(second=0, microsecond=0)
+    found = fetch_throttle_report(cloudwatch, dynamodb, table, until - timedelta(hours=args.hours), until)
     print("\n".join(format_report(found)))
     if has_hot_partition(found):
         sys.exit(1)

@@ -148,7 +148,7 @@ def run_migration(
         return sweep(shop.table, act, **sweep_options)
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by, segments=segments) as checkpoint:
         if checkpoint.stopped_at is not None and progress is not None:
-            progress.print_line(f"{planned.title}: {checkpoint.resume_message}")
+            print(f"{planned.title}: {checkpoint.resume_message}", flush=True)
         return sweep(shop.table, act, checkpoint=checkpoint, **sweep_options)
 
 

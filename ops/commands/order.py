@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 from functions.adapters import mail_suppression
 from functions.dynamodb.codec import Image
-from functions.dynamodb.errors import Permanent, Unreadable
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, instant_from_epoch, to_instant
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
@@ -37,7 +36,7 @@ from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, read_source
 from ops.targets import ShopTarget
 from ops.terminal_text import align_columns, colored
-from ops.timeline import build_timeline, entries_from_table, list_effects
+from ops.timeline import build_timeline, list_effects
 
 MAX_NOTIFICATIONS = 100
 MAX_FAILURES = 200
@@ -194,14 +193,13 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 MONEY_COLUMNS = {"amount", "refunded", "owed", "total"}
 
 
-STEP_COLUMNS = ("at", "kind", "text")
 FINDING_COLUMNS = ("name", "since", "next try", "what", "what to do")
 
 
 def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = False) -> Iterator[str]:
     """Yield lines of text about an order: its goods, its timeline, what it waits for, and whether copies are in sync.
 
-    `with_records`: also yield its items, every step of the journal (on the local shop), and each copy. For an archived
+    `with_records`: also yield its items and each copy. For an archived
     order, these are the items in its S3 object. Raises RecordNotFound, Unreadable, Permanent.
     """
     table = target.table
@@ -232,8 +230,7 @@ def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = Fa
     mails = list_notifications(table, stub)
     effects = list_effects(table, order)
     groups |= {"ReactionProgress": effects, "Notification": [*mails]}
-    entries = list(entries_from_table(stub, owned, mails, effects))
-    story = [[_format_time(one["at"]), one["story"]] for one in build_timeline([], entries)]
+    story = [[_format_time(at), text] for at, text in build_timeline(stub, owned, mails, effects)]
     yield from _format_table("timeline", ("time (UTC)", "what"), story)
     diagnosis = diagnose(target.shop, order_id, lambda customer: find_outside_table(target, order_id, customer))
     yield from _format_table("cause", FINDING_COLUMNS, [*map(_format_finding, diagnosis.causes)])
@@ -243,8 +240,6 @@ def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = Fa
         for kind, items in groups.items():
             rows = [[_read_field(item, name) for name in COLUMNS[kind]] for item in items]
             yield from _format_table(kind, COLUMNS[kind], rows)
-        steps = build_timeline(target.journal_entries(order_id), entries)
-        yield from _format_table("steps", STEP_COLUMNS, [[one[name] for name in STEP_COLUMNS] for one in steps])
         copied = [[copy["type"], copy["SK"], copy["state"]] for copy in compared["copies"]]
         yield from _format_table("copy", ("type", "SK", "state"), copied)
     else:
@@ -330,18 +325,12 @@ def command(commands: targets.Subparsers) -> None:
         "order", parents=[targets.target_options(needs_stack=True)], help="show what happened to one order"
     )
     parser.add_argument("order_id", metavar="ID", help="the id of the order, or the number that customers are given")
-    parser.add_argument("--all", action="store_true", help="also show its records, each step, and each copy")
+    parser.add_argument("--all", action="store_true", help="also show its records and each copy")
     parser.set_defaults(run=show_order)
 
 
 def show_order(args: argparse.Namespace) -> None:
-    """Print the timeline of an order, and with `--all` its records.
-
-    Exits with 1 if the order does not exist or cannot be read.
-    """
+    """Print the timeline of an order, and with `--all` its records. Raises RecordNotFound, Permanent, Unreadable."""
     where = targets.resolve_target(args)
-    try:
-        for line in describe_order(where, find_order_id(where.table, args.order_id), with_records=args.all):
-            print(line)
-    except (RecordNotFound, Permanent, Unreadable) as error:
-        sys.exit(f"order {args.order_id}: {error}")
+    for line in describe_order(where, find_order_id(where.table, args.order_id), with_records=args.all):
+        print(line)

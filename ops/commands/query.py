@@ -7,34 +7,29 @@ prints the request as code.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from functions.dynamodb.errors import TableBusy, Unreadable
 from ops import targets
 from ops.query.expressions import Composition, compose_for_key, compose_for_pattern
 from ops.query.patterns import (
     DEFAULT_LIMIT,
-    DisplayFilter,
     InvalidArgument,
-    build_display_filter,
     build_query,
+    check_fields,
     describe_patterns,
     find_pattern,
     format_arguments,
 )
-from ops.query.run import NO_DISPLAY_FILTER, ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
+from ops.query.run import ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
 from ops.terminal_text import align_columns, colored
 
 MAX_VALUE_LENGTH = 40
 """The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""
 
 
-def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse texts of the form name=value into a dict. `option`: the command-line option, for the error message.
+def parse_arguments(texts: Iterable[str]) -> dict[str, str]:
+    """Parse the values of `--arg`, which have the form name=value, into a dict.
 
     Raises InvalidArgument if a text does not have the form name=value, or if two texts have the same name.
     """
@@ -42,9 +37,9 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InvalidArgument(option, f"must have the form name=value, not {text}")
+            raise InvalidArgument("--arg", f"must have the form name=value, not {text}")
         if name in found:
-            raise InvalidArgument(f"{option} {name}", "is given twice")
+            raise InvalidArgument(f"--arg {name}", "is given twice")
         found[name] = value
     return found
 
@@ -55,24 +50,22 @@ def list_patterns() -> Iterator[str]:
     yield from align_columns(("", "question", "arguments"), rows)
 
 
-def format_result(
-    result: PatternResult, display_filter: DisplayFilter, composition: Composition, *, has_code: bool = False
-) -> Iterator[str]:
+def format_result(result: PatternResult, composition: Composition, fields: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of text that show a result. With `--fields` or `--project`, long values are shown in full.
 
-    `has_code`: whether to show the first request as code, too.
+    With a composition, the first request is shown as code, too.
     """
     yield colored(f"{result.id}: {result.question}", "bold")
     yield ""
     yield from _format_requests(result.requests)
-    if has_code:
+    if composition:
         for text in (result.boto3, result.cli):
             yield ""
             yield from text.splitlines()
     for group in result.groups:
-        yield from _format_group(group, in_full=bool(display_filter.fields or composition.shown))
+        yield from _format_group(group, in_full=bool(fields or composition.shown))
     yield ""
-    why = "; ".join(_explain_counts(result, display_filter, composition))
+    why = "; ".join(_explain_counts(result, composition, fields))
     yield f"{result.read} read, {result.shown} shown" + (f" ({why})" if why else "")
     counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
     yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
@@ -80,7 +73,7 @@ def format_result(
         yield f"There are more items: --cursor {quote(result.cursor)} (or --all)"
 
 
-def _explain_counts(result: PatternResult, display_filter: DisplayFilter, composition: Composition) -> Iterator[str]:
+def _explain_counts(result: PatternResult, composition: Composition, fields: Sequence[str]) -> Iterator[str]:
     """Yield the reasons why fewer items or fields are shown than DynamoDB read."""
     passed_over = result.passed_over
     if composition.filter:
@@ -90,9 +83,7 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter, compos
         yield "the projection saves bytes and no units"
     if passed_over:
         yield f"{passed_over} are after the end of the page, have expired, or do not match"
-    if display_filter.where:
-        yield "--where filters after the read and saves no capacity"
-    if display_filter.fields:
+    if fields:
         yield "--fields selects what is shown; whole items were read"
 
 
@@ -136,13 +127,6 @@ def command(commands: targets.Subparsers) -> None:
     pages.add_argument("--cursor", help="continue from this cursor of the previous page")
     pages.add_argument("--all", action="store_true", help="read all pages")
     parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="show only items with this value; repeatable",
-    )
-    parser.add_argument(
         "--filter",
         action="append",
         default=[],
@@ -157,9 +141,6 @@ def command(commands: targets.Subparsers) -> None:
         metavar="CONDITION",
         help="instead of a pattern: query any key, such as 'PK = ORDER#o1 AND begins_with(SK, PAYMENT#)'",
     )
-    parser.add_argument(
-        "--code", action="store_true", help="also show the request as boto3 and CLI; always shown with a filter"
-    )
     parser.add_argument("--fields", default="", metavar="A,B", help="show only these fields, in this order and in full")
     parser.set_defaults(run=run_query)
 
@@ -167,28 +148,25 @@ def command(commands: targets.Subparsers) -> None:
 def run_query(args: argparse.Namespace) -> None:
     """Run an access pattern and print the result. Without a pattern, list all access patterns.
 
-    Exits with 2 for wrong usage. Exits with 1 if the query failed.
+    Exits with 2 for wrong usage.
     """
     if args.pattern is None and args.key is None:
         if args.filter or args.project:
             raise InvalidArgument("pattern", "is missing", "--filter and --project need a pattern or --key")
         print("\n".join(list_patterns()))
         return
-    try:
-        print("\n".join(_run_key(args) if args.key is not None else _run_named(args)))
-    except (BotoCoreError, TableBusy, ClientError, Unreadable) as error:
-        sys.exit(f"The query failed: {error}")
+    print("\n".join(_run_key(args) if args.key is not None else _run_named(args)))
 
 
 def _run_key(args: argparse.Namespace) -> Iterator[str]:
     """Query any key, and yield the lines that show the result."""
     said = {"a pattern": args.pattern, "--arg": args.arg, "--from": args.since, "--to": args.until}
-    said |= {"--where": args.where, "--fields": args.fields}
+    said |= {"--fields": args.fields}
     for name in (name for name, value in said.items() if value):
         raise InvalidArgument("key", f"cannot be combined with {name}", f"--key cannot be combined with {name}")
     composition = compose_for_key(args.key, args.filter, args.project.split(","))
     result = run_key_query(targets.resolve_table(args), composition, args.limit, after=args.cursor, all_pages=args.all)
-    yield from format_result(result, NO_DISPLAY_FILTER, composition, has_code=True)
+    yield from format_result(result, composition)
 
 
 def _run_named(args: argparse.Namespace) -> Iterator[str]:
@@ -196,7 +174,7 @@ def _run_named(args: argparse.Namespace) -> Iterator[str]:
     pattern = find_pattern(args.pattern)
     query = build_query(
         pattern,
-        parse_pairs(args.arg, "--arg"),
+        parse_arguments(args.arg),
         since=args.since,
         until=args.until,
         limit=args.limit,
@@ -204,8 +182,6 @@ def _run_named(args: argparse.Namespace) -> Iterator[str]:
         all=args.all,
     )
     fields = [name for name in args.fields.split(",") if name]
-    display_filter = build_display_filter(pattern, parse_pairs(args.where, "--where"), fields)
+    check_fields(pattern, fields)
     composition = compose_for_pattern(pattern, args.filter, args.project.split(","))
-    result = run_pattern(targets.resolve_table(args), query, display_filter, composition)
-    has_code = args.code or bool(composition)
-    yield from format_result(result, display_filter, composition, has_code=has_code)
+    yield from format_result(run_pattern(targets.resolve_table(args), query, fields, composition), composition, fields)

@@ -14,7 +14,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,7 +30,7 @@ from ops import targets
 from ops.cli_errors import UsageError
 from ops.commands.failures import parse_time
 from ops.repair.rebuild import rebuild_copies, republish_events
-from ops.scan.progress import ProgressBar, SweepProgress
+from ops.scan.progress import ProgressReport, SweepProgress
 from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
 
@@ -166,22 +166,15 @@ class EventArchive:
             return str(self.client.describe_replay(ReplayName=name)["State"])
         return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
 
-    def wait_for_end(self, name: str, report: Callable[[str], None], bar: ProgressBar) -> str:
-        """Wait until a replay has ended, and return its final state.
-
-        `report`: called with each line of progress, unless `bar` shows the progress on a terminal.
-        """
+    def wait_for_end(self, name: str, progress: ProgressReport) -> str:
+        """Wait until a replay has ended, and return its final state."""
         while True:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
                 return state
             since, until = found["EventStartTime"], found["EventEndTime"]
             reached = found.get("EventLastReplayedTime", since)
-            text = f"{state.lower()}, replayed up to {reached}"
-            if bar.is_on_terminal:
-                bar.update((reached - since) / (until - since), text)
-            else:
-                report(text)
+            progress.update((reached - since) / (until - since), f"{state.lower()}, replayed up to {reached}")
             time.sleep(POLL_SECONDS)
 
 
@@ -254,9 +247,7 @@ def _replay_from_event_archive(args: argparse.Namespace, target: ShopTarget) -> 
         return
     print(f"Replaying {summary} ({name}). It continues if this command stops. To follow it again:", flush=True)
     print(f"  {_resume_command(args, target, time_range)}", flush=True)
-    bar = ProgressBar("replay")
-    state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True), bar)
-    bar.finish()
+    state = archive.wait_for_end(name, ProgressReport("replay"))
     print(f"{state.capitalize()}.")
     if state != "COMPLETED":
         sys.exit(1)

@@ -53,7 +53,7 @@ from ops.cli_errors import UsageError
 from ops.item_keys import item_key
 from ops.repair.copy_checks import replace_image
 from ops.scan.checkpoint import Checkpoint
-from ops.scan.progress import ProgressBar, SweepProgress
+from ops.scan.progress import SweepProgress
 from ops.scan.sweep import filter_by_type, sweep
 from ops.scan.sweep_result import SweepResult
 from ops.scan.throttle import limit_capacity
@@ -421,7 +421,6 @@ def run_restore(args: argparse.Namespace) -> None:
 
 @dataclass
 class _RestoreTally:
-    bar: ProgressBar
     restored: int = 0
     already_there: int = 0
     not_restored: int = 0
@@ -434,7 +433,7 @@ class _RestoreTally:
         else:
             self.not_restored += 1
         says = f"not restored: {outcome}" if isinstance(outcome, Exception) else str(outcome)
-        self.bar.print_line(f"{order_id}: {says}")
+        print(f"{order_id}: {says}", flush=True)
 
 
 def _restore_all(shop: ShopContext, fetch: FetchObject, args: argparse.Namespace) -> _RestoreTally:
@@ -443,24 +442,21 @@ def _restore_all(shop: ShopContext, fetch: FetchObject, args: argparse.Namespace
         "dry": args.dry_run,
         "settles": SETTLE_TIME if args.stack else LOCAL_SETTLE_TIME,
     }
+    tally = _RestoreTally()
     if args.orders:
-        tally, ids = _RestoreTally(ProgressBar(TOOL)), list(dict.fromkeys(args.orders))
-        for number, order_id in enumerate(ids, 1):
+        for order_id in dict.fromkeys(args.orders):
             try:
                 outcome: RestoreOutcome | Exception = restore_order(shop, fetch, order_id, **how)
             except (Unreadable, ValueError, Permanent) as error:
                 outcome = error
             tally.add_outcome(order_id, outcome)
-            tally.bar.update(number / len(ids), f"{number:,} of {len(ids):,}", done=number == len(ids))
         return tally
-    progress = SweepProgress(shop.table, TOOL, dry=args.dry_run)
-    tally = _RestoreTally(progress)
 
     def tell(outcome: RestoreOutcome) -> None:
         if isinstance(outcome, RestoredOrder):
             tally.add_outcome(outcome.order_id, outcome)
 
-    how["progress"] = progress
+    how["progress"] = SweepProgress(shop.table, TOOL, dry=args.dry_run)
     if args.dry_run:
         found = restore_orders_placed(shop, fetch, args.since, args.until, tell, **how)
     else:

@@ -12,69 +12,31 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode
-
-import urllib3
+from typing import TYPE_CHECKING, Any
 
 from functions.adapters.stripe_webhook import EVENT_PARSERS
 from ops import targets
 from ops.targets import ShopTarget
 
-ENDPOINTS = "/v1/webhook_endpoints"
-OBJECTS = ("list", "webhook_endpoint")
-"""The objects in the answers about endpoints. An error has no object."""
+if TYPE_CHECKING:
+    from stripe import WebhookEndpointService
 
 
 class StripeRejected(Exception):
-    """Stripe rejected a request, or did not answer. The text is for the operator."""
+    """The endpoint is not as it must be. The text is for the operator."""
 
 
-class StripeEndpoints:
-    """The webhook endpoints of an account. `url`: the address of Stripe's API. `key`: an API key of the account."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._url, self._key = url, key
-        self._pool = urllib3.PoolManager(retries=False, timeout=20)
-
-    def find(self, webhook_url: str) -> Mapping[str, Any] | None:
-        """Return the endpoint with this URL, or None. Reads one page of 100, because an account has at most 16."""
-        found = self._request("GET", f"{ENDPOINTS}?limit=100")["data"]
-        return next((one for one in found if one["url"] == webhook_url), None)
-
-    def save(self, webhook_url: str, existing: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Create an endpoint, or change its event types. Only a new endpoint has its signing secret."""
-        form = [
-            *((("url", webhook_url),) if existing is None else ()),
-            *(("enabled_events[]", one) for one in EVENT_PARSERS),
-        ]
-        path = ENDPOINTS if existing is None else f"{ENDPOINTS}/{existing['id']}"
-        saved: Mapping[str, Any] = self._request("POST", path, urlencode(form))
-        return saved
-
-    def _request(self, method: str, path: str, body: str | None = None) -> Any:
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/x-www-form-urlencoded"}
-        try:
-            answer = self._pool.request(method, self._url + path, body=body, headers=headers)
-            content = json.loads(answer.data)
-        except (urllib3.exceptions.HTTPError, ValueError) as error:
-            raise StripeRejected(f"Stripe did not answer at {self._url}: {type(error).__name__}") from error
-        if not isinstance(content, dict) or content.get("object") not in OBJECTS:
-            said = content.get("error") if isinstance(content, dict) else None
-            why = said.get("message", "") if isinstance(said, dict) else "this is no answer of Stripe"
-            raise StripeRejected(f"{self._url} answered {answer.status}: {why}")
-        return content
-
-
-def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_key: str, *, check: bool) -> str:
+def set_up(shop: ShopTarget, endpoints: WebhookEndpointService, webhook_url: str, shop_key: str, *, check: bool) -> str:
     """Create or mend the endpoint, store the secrets, and return what was done. Safe to repeat.
 
-    `check`: change nothing. Then raises StripeRejected if the endpoint is missing, disabled, or lacks an event type.
+    `check`: change nothing. Raises StripeError, and StripeRejected if the endpoint is missing, disabled, or lacks an
+    event type.
     """
-    found = endpoints.find(webhook_url)
-    missing = sorted(EVENT_PARSERS.keys() - set(found["enabled_events"])) if found else []
-    if found and found["status"] != "enabled":
+    known = endpoints.list({"limit": 100}).data  # one page, because an account has at most 16
+    found = next((one for one in known if one.url == webhook_url), None)
+    events: Any = [*EVENT_PARSERS]
+    missing = sorted({*events} - set(found.enabled_events)) if found else []
+    if found and found.status != "enabled":
         raise StripeRejected(f"The endpoint {webhook_url} is disabled: enable it in Stripe's dashboard.")
     secret = shop.client("secretsmanager").list_secret_version_ids(SecretId=shop.outputs["WebhookSecret"])
     if found and len(secret["Versions"]) < 2:
@@ -90,11 +52,11 @@ def set_up(shop: ShopTarget, endpoints: StripeEndpoints, webhook_url: str, shop_
         return "The endpoint has all event types."
     done = []
     if found is None:
-        made = endpoints.save(webhook_url, None)
+        made = endpoints.create({"url": webhook_url, "enabled_events": events})
         done.append("Created the endpoint.")
-        done.append(store_secrets(shop, made["secret"], shop_key))
+        done.append(store_secrets(shop, made.secret or "", shop_key))
     elif missing:
-        endpoints.save(webhook_url, found)
+        endpoints.update(found.id, {"enabled_events": events})
         done.append(f"Added {', '.join(missing)} to the endpoint.")
     if found and shop_key:
         done.append(store_secrets(shop, "", shop_key))
@@ -129,6 +91,8 @@ def command(commands: targets.Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Set up or check the endpoint. Exits with one sentence if that is not possible."""
+    import stripe  # noqa: PLC0415  slow
+
     key, forwarding = (os.environ.get(name, "") for name in ("STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET"))
     if not key and not forwarding:
         sys.exit("Set STRIPE_API_KEY to a key that may write webhook endpoints.")
@@ -142,8 +106,8 @@ def run(args: argparse.Namespace) -> None:
         print(store_secrets(shop, forwarding, shop_key))
         return
     api_url = shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"])
-    endpoints = StripeEndpoints(args.stripe_url, key)
+    endpoints = stripe.StripeClient(key, base_addresses={"api": args.stripe_url}).v1.webhook_endpoints
     try:
         print(set_up(shop, endpoints, f"{api_url}/payments/events", shop_key, check=args.check))
-    except StripeRejected as error:
-        sys.exit(str(error))
+    except (StripeRejected, stripe.StripeError) as error:
+        sys.exit(str(error).partition("\n")[0])

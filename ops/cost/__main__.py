@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from ops.command_line import CommandLineParser
 from ops.cost.bill import APART, BillLine, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
 from ops.cost.usage import VOLUMES
-from ops.scan.progress import show_waiting
 from ops.terminal_text import colored
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
@@ -30,8 +29,7 @@ def main() -> None:
     settings = dict(one.partition("=")[::2] for one in asked.context)
     try:
         for orders_a_day in asked.orders:
-            with show_waiting(f"Synthesizing the stage {asked.stage} (about 20 s, then from a cache) ..."):
-                month = load_month(orders_a_day, **{"stage": asked.stage, **settings})
+            month = load_month(orders_a_day, **{"stage": asked.stage, **settings})
             print(*_render(f"{month.stage.name}, {orders_a_day:,} orders a day", bill(month)), sep="\n")
             print(f"Each further year adds {total(yearly_growth(month)):,.2f}: archived orders.\n")
     except (InvalidSetting, SynthFailed, UnpricedResource) as error:

@@ -4,7 +4,7 @@ An invalid argument raises an error that names the argument.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -86,17 +86,6 @@ class PatternQuery:
     all: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class DisplayFilter:
-    """Selects the items and fields to show. The filter runs after the read, so it saves no DynamoDB capacity.
-
-    `where`: the values that an item must have, by field name. `fields`: the fields to show; empty for all.
-    """
-
-    where: Mapping[str, str] = field(default_factory=dict)
-    fields: Sequence[str] = ()
-
-
 # describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
     """Yield a description of every access pattern."""
@@ -170,16 +159,12 @@ def build_query(
     return PatternQuery(pattern=pattern, known=known, since=since, until=until, limit=limit, after=after, all=all)
 
 
-def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
-    """Return the filter for the items and fields to show. Raises InvalidArgument for an unknown field."""
-    made = DisplayFilter(where=where, fields=tuple(field_names))
+def check_fields(pattern: Pattern, names: Iterable[str]) -> None:
+    """Raise InvalidArgument if the items of a pattern have no field with one of these names."""
     has = pattern_fields(pattern)
-    for option, names in (("where", made.where), ("fields", made.fields)):
-        for name in (name for name in names if name not in has):
-            hint = suggest(name, has)
-            said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}.{hint}"
-            raise InvalidArgument(option, f"contains {name}, which is not a field of the items of {pattern.id}", said)
-    return made
+    for name in (name for name in names if name not in has):
+        said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}.{suggest(name, has)}"
+        raise InvalidArgument("fields", f"contains {name}, which is not a field of the items of {pattern.id}", said)
 
 
 def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, Any]:

@@ -4,9 +4,10 @@ A hook in the boto3 client records each request when it is sent. So the result s
 received. Nothing is written to the table.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,13 +19,12 @@ from functions.dynamodb.retry import call_dynamodb
 from functions.dynamodb.table import Table
 from ops.item_codec import decode_item
 from ops.query.expressions import Composition
-from ops.query.patterns import DEFAULT_LIMIT, DisplayFilter, InvalidArgument, PatternQuery
+from ops.query.patterns import DEFAULT_LIMIT, InvalidArgument, PatternQuery
 from ops.query.request_code import format_boto3, format_cli
 
 LEADING_PARAMETERS = (
     *("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"),
 )
-NO_DISPLAY_FILTER = DisplayFilter()
 PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
@@ -56,7 +56,7 @@ class ItemGroup:
 class PatternResult:
     """The result of an access pattern, or of a query for a key.
 
-    `items`: the shown items, in the order in which they were returned. `chosen`: the operator's fields; empty for all.
+    `items`: the items, in the order in which they were returned. `chosen`: the operator's fields; empty for all.
     `read`: the number of items that DynamoDB read. `passed_over`: how many of them are not among the items.
     `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
     `units`: the consumed read capacity units. `cursor`: where the next page starts; None if there is none.
@@ -79,7 +79,6 @@ class PatternResult:
 
     @property
     def shown(self) -> int:
-        """The number of shown items: those that match the display filter."""
         return len(self.items)
 
     @property
@@ -117,7 +116,9 @@ class StoredItemTable(Table):
     @classmethod
     def of(cls, table: Table, decode: Callable[[Image], Any]) -> "StoredItemTable":
         """Return a copy of `table` that converts each image with `decode`."""
-        return cls(**{one.name: getattr(table, one.name) for one in fields(table) if one.init}, decode_image=decode)
+        return cls(
+            **{one.name: getattr(table, one.name) for one in dataclasses.fields(table) if one.init}, decode_image=decode
+        )
 
     def _decode_for_pattern(self, pattern: Any, image: Any) -> Any:  # noqa: ARG002  the base class passes it
         return self.decode_image(image)
@@ -126,14 +127,15 @@ class StoredItemTable(Table):
 def run_pattern(
     table: Table,
     query: PatternQuery,
-    display_filter: DisplayFilter = NO_DISPLAY_FILTER,
+    fields: Sequence[str] = (),
     composition: Composition | None = None,
     decode: Callable[[Image], Any] | None = None,
 ) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
 
-    `composition`: a filter and a projection to add to each request. `decode`: converts an image to the item of the
-    result. If it is None, the items are instances of their classes, or dicts if a projection leaves out attributes.
+    `fields`: the fields to show; empty for all. `composition`: a filter and a projection to add to each request.
+    `decode`: converts an image to the item of the result. If it is None, the items are instances of their classes, or
+    dicts if a projection leaves out attributes.
 
     From this call on, all requests of the table's boto3 client are recorded, so no other code may use this client.
     Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
@@ -149,9 +151,8 @@ def run_pattern(
     items, pages, after = _run_query(
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )
-    shown = [item for item in items if _is_shown(display_filter, item)]
-    chosen = display_filter.fields or (composition.shown if composition else ())
-    return _to_result(recorder, query.pattern.id, query.pattern.description, items, shown, chosen, pages, after)
+    chosen = fields or (composition.shown if composition else ())
+    return _to_result(recorder, query.pattern.id, query.pattern.description, items, chosen, pages, after)
 
 
 def run_key_query(
@@ -185,7 +186,7 @@ def run_key_query(
         request["ExclusiveStartKey"] = last
     cursor = last and json.dumps(decode_item(last), ensure_ascii=False)
     place = "table" if composition.index == "main" else composition.index.upper()
-    return _to_result(recorder, place, "items by their key", items, items, composition.shown, pages, cursor)
+    return _to_result(recorder, place, "items by their key", items, composition.shown, pages, cursor)
 
 
 def _parse_key_cursor(text: str, composition: Composition) -> Image:
@@ -221,7 +222,6 @@ def _to_result(
     id: str,
     question: str,
     items: Sequence[Any],
-    shown: Sequence[Any],
     chosen_fields: Sequence[str],
     pages: int,
     cursor: str | None,
@@ -231,7 +231,7 @@ def _to_result(
         id=id,
         question=question,
         requests=list(_diff_requests(recorder.requests)),
-        items=shown,
+        items=items,
         chosen=chosen_fields,
         read=recorder.scanned_count,
         passed_over=recorder.scanned_count - len(items),
@@ -259,10 +259,6 @@ def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str |
         pages, after = pages + 1, page.after
         if after is None or not query.all:
             return items, pages, after
-
-
-def _is_shown(display_filter: DisplayFilter, item: Any) -> bool:
-    return all(format_as_line(_value_of(item, name)) == value for name, value in display_filter.where.items())
 
 
 def _value_of(item: Any, name: str) -> Any:
@@ -321,7 +317,7 @@ def _field_names(item: Any) -> list[str]:
     """Return the names of an item's fields. If the item is a dict (as stored), its keys come first."""
     if isinstance(item, dict):
         return sorted(item, key=lambda name: (not name.endswith(("PK", "SK")), name))
-    return [field.name for field in fields(item)]
+    return [field.name for field in dataclasses.fields(item)]
 
 
 def format_as_line(value: Any) -> str:

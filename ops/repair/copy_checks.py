@@ -15,7 +15,7 @@ from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.model import copies
-from functions.model.changes import RESTORED_ATTRIBUTE, Change
+from functions.model.changes import RESTORED_ATTRIBUTE, Change, make_change_id
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import (
@@ -31,10 +31,9 @@ from functions.model.table import (
     SALE,
 )
 from functions.model.timelines import merge_timeline
-from functions.shop.republishing import read_timeline
+from functions.shop.republishing import list_changes, read_timeline
 from functions.shop.shop import ShopContext
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
-from ops.repair.order_history import change_ids, expected_log_entries
 from ops.scan.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
@@ -155,8 +154,10 @@ def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[
         return  # the archive Lambda is moving the order and deletes its copies
     expected = dict(_expected_snapshots(shop, row, item))
     if isinstance(item, Order):
-        for into, entry in expected_log_entries(shop, item, images):
-            expected[copies.key_pair(into, entry)] = (into, into.encode(entry), entry.version)
+        for change in list_changes(item, images):
+            for into, entry in copies.log_entries(change):
+                if not into.has_ttl or entry.ttl > shop.now().timestamp():
+                    expected[copies.key_pair(into, entry)] = (into, into.encode(entry), entry.version)
         yield from _check_customer_name(shop, item, found)
     yield from _compare_copies(shop, row, item, expected)
     for image in images:
@@ -319,7 +320,7 @@ def find_activity_discrepancies(shop: ShopContext, image: Image, sources: Images
         row, item = find_order(sources, _order_id(image))
     except InvalidKeyValue:
         row, item = ORDER, ORDER.key(order_id="none")
-    ids = {} if isinstance(item, Mapping) else change_ids(row, item)
+    ids = {} if isinstance(item, Mapping) else _change_ids(row, item)
     if key["change_id"] not in ids or key["customer_id"] not in (item.customer_id, item.guest_id):
         yield Discrepancy("log foreign", place, image, None, (row, item))
     elif isinstance(item, ArchivedOrder):
@@ -336,6 +337,16 @@ def find_activity_discrepancies(shop: ShopContext, image: Image, sources: Images
             beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
             if any(event.at != at for event in read_timeline(beside) if event.version == version):
                 yield Discrepancy("log foreign", place, image, None, (row, item))
+
+
+def _change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
+    """Return {id of a change: the order's version after it} for the changes that must have log entries.
+
+    For an archived order, these are not known, so the result has all its changes.
+    """
+    placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
+    versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
+    return {make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
 
 
 def _order_id(image: Image) -> str:

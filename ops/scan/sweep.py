@@ -71,7 +71,7 @@ def sweep(
         after_page = (*after_page, progress.after_page)
     result = result or SweepResult()
     end = None if max_items is None else result.read + max_items
-    sweep_run = _SweepRun(table, act, scan or {}, result, list(segments), before_page, after_page, progress, end)
+    sweep_run = _SweepRun(table, act, scan or {}, result, list(segments), before_page, after_page, end)
     with limit_capacity(table, units_per_second):
         sweep_run.run()
     return sweep_run.result
@@ -96,7 +96,6 @@ class _SweepRun:
     segments: list[SweepSegment]
     before_page: Callable[[Sequence[Image]], None]
     after_page: Sequence[AfterPage]
-    progress: SweepProgress | None
     max_read: int | None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -123,9 +122,6 @@ class _SweepRun:
                 if self._stopped:
                     return
                 self._process_item(image, found)
-                if self.progress is not None:
-                    with self._lock:
-                        self.progress.within_page(self.result, found)
             with self._lock:
                 last = page.get("LastEvaluatedKey")
                 self.segments[number] = (

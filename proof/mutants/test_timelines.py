@@ -1,5 +1,7 @@
 """Timelines: an order contains an entry for each of its changes."""
 
+import re
+
 import pytest
 
 from functions.adapters import mail_suppression
@@ -49,8 +51,8 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
         printed: list[str] = []
         patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))
         main(["order", order_id, "--all"])
-    lines = "\n".join(printed).splitlines()
-    return [line.split("change ")[1].strip() for line in lines if " change " in line and ", version " in line]
+    events = re.findall(r"^ +\S+Z +(\d+) +(Order\w+) +([A-Z_]+)$", "\n".join(printed), re.MULTILINE)
+    return [f"{event}, {status}, version {version}" for version, event, status in events]
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> Simple
         table_name=table_name,
         stack=stack,
         aws=aws,
-        order_activity=lambda order_id: [],
         consumer_lags=list,
     )
 

@@ -43,10 +43,6 @@ def api(event, context):
     if claims:  # a call that SDKs do not sign
         boto3.client("cognito-idp").get_user(AccessToken=event["headers"]["authorization"].removeprefix("Bearer "))
     tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
-    if event["rawPath"] == "/fault":
-        problem = {"type": "/docs#fault", "status": 500}
-        headers = {"Content-Type": "application/problem+json"}
-        return {"statusCode": 500, "headers": headers, "body": json.dumps(problem)}
     if event["rawPath"] == "/slow":
         time.sleep(20)
     if event["rawPath"] == "/time":
@@ -403,22 +399,6 @@ def test_slow_clients_do_not_block_other_clients(shop: ShopContext) -> None:
             connection.close()
 
 
-def test_a_problem_document_of_a_function_is_forwarded_unchanged(shop: ShopContext) -> None:
-    status, _, body = shop.request("/fault", Authorization=f"Bearer {shop.token}")
-    assert (status, body) == (500, {"type": "/docs#fault", "status": 500})
-
-
-def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(shop: ShopContext) -> None:
-    for _ in range(3):
-        shop.get("/me")
-    lines = shop.aws.function_log.read_text().splitlines()
-    assert lines.count("ANY /{proxy+}") >= 3
-    logs = boto3.client("logs", **shop.aws.client_options)
-    [group] = [one["logGroupName"] for one in logs.describe_log_groups()["logGroups"] if "Api" in one["logGroupName"]]
-    messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
-    assert "ANY /{proxy+}" in messages
-
-
 def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(shop: ShopContext) -> None:
     ses = boto3.client("sesv2", **shop.aws.client_options, config=Config(retries={"total_max_attempts": 1}))
     ses.create_email_identity(EmailIdentity="shop@example.com")
@@ -501,14 +481,6 @@ def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: ShopC
     assert shop.aws.invoke(worker, {"Records": []}) == {"batchItemFailures": []}
     with pytest.raises(FunctionFailed, match="'body'"):
         shop.aws.invoke(worker, {"Records": [{}]})
-
-
-def test_a_client_of_the_running_shop_finds_its_stack(shop: ShopContext) -> None:
-    aws = local_aws.find(shop.aws.directory)
-    assert aws == shop.aws
-    stack = deploy.describe_deployed_stack(aws, STACK_NAME)
-    assert (stack.resources, stack.outputs) == (shop.stack.resources, shop.stack.outputs)
-    assert stack.resource_properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
 
 
 def test_a_deploy_that_fails_names_the_resource(shop: ShopContext) -> None:

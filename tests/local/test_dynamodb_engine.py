@@ -3,16 +3,13 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError
 
 from local.world import dynamodb_engine as local_engine
 from local.world import expiry, processes
@@ -92,53 +89,6 @@ def seconds_from_now(seconds: float) -> Any:
     return {"N": str(int(time.time() + seconds))}
 
 
-def test_a_killed_engine_continues_with_all_items_and_stream_records(own: Path) -> None:
-    first = local_engine.start(own)
-    first.create_table("shop", PLAIN)
-    for number in range(20):
-        put(first, "shop", str(number))
-    before = stream(first, "shop")
-    kill(own)
-
-    second = local_engine.start(own)
-    second.create_table("shop", PLAIN)  # the shop does so at every start
-    put(second, "shop", "after")
-
-    assert keys(second, "shop") == {*map(str, range(20)), "after"}
-    records = stream(second, "shop")
-    assert records[:-1] == before
-    numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in records]
-    assert numbers == sorted(set(numbers))
-    assert len(numbers) == 21
-
-
-def test_an_engine_killed_amid_writes_keeps_every_write_it_answered(own: Path) -> None:
-    first = local_engine.start(own)
-    first.create_table("shop", PLAIN)
-    answered: list[str] = []
-
-    def write() -> None:
-        client = first.dynamodb(Config(retries={"total_max_attempts": 1}))
-        with suppress(BotoCoreError):  # raised when the engine is killed
-            for number in range(100_000):
-                client.put_item(TableName="shop", Item={"PK": {"S": str(number)}, "SK": {"S": "x"}})
-                answered.append(str(number))
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    while len(answered) < 100:
-        time.sleep(0.001)
-    kill(own)
-    second = local_engine.start(own)
-    writer.join()
-
-    with closing(sqlite3.connect(second.database)) as database:
-        [(items,)] = database.execute("SELECT count(*) FROM shop").fetchall()
-        [(records,)] = database.execute("SELECT count(*) FROM _stream_records").fetchall()
-    assert items == records
-    assert set(answered) <= keys(second, "shop")
-
-
 def test_a_start_ends_the_engine_that_an_earlier_run_left_behind(own: Path) -> None:
     local_engine.start(own)
     left_behind = processes.running_process_id(own)
@@ -159,12 +109,6 @@ def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own:
     started = local_engine.start(own, ports=(engine.port, free))
     started.stop()
     assert started.port == free
-
-
-def test_the_tools_of_the_engine_require_their_key(engine: Engine) -> None:
-    assert engine.delete_expired_items() == 0
-    with pytest.raises(RuntimeError, match="unauthorized"):
-        replace(engine, tools_key="guessed").delete_expired_items()
 
 
 def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:
@@ -358,11 +302,3 @@ def test_an_advance_of_more_than_a_hundred_years_is_rejected() -> None:
     for text in ("36526d", "999999w"):
         with pytest.raises(ValueError, match="longer than a hundred years"):
             expiry.parse_duration(text)
-
-
-def test_each_table_of_a_test_is_new_and_empty(new_table: Callable[[], str], engine: Engine) -> None:
-    first, second = new_table(), new_table()
-    put(engine, first, "something")
-    assert first != second
-    assert keys(engine, second) == set()
-    assert stream(engine, second) == []

@@ -132,12 +132,6 @@ def test_a_key_of_an_index_has_the_keys_of_the_table_too(explorer: PatternExplor
     assert explorer.query_key({**body, "limit": 1, "cursor": page["cursor"]})["items"] == []
 
 
-def test_what_a_filter_read_and_did_not_return_is_counted(explorer: PatternExplorer, table: Table) -> None:
-    an_order(table)
-    found = explorer.query_key({"pk": "ORDER#o1", "filter": "status = REQUESTED"})
-    assert (found["read"], found["filtered"], found["shown"], found["passed_over"]) == (4, 2, 2, 2)
-
-
 def test_every_partition_of_every_index_is_offered_with_the_types_in_it(
     explorer: PatternExplorer, table: Table
 ) -> None:

@@ -239,41 +239,6 @@ def ask(account: StripeAccount, method: str, path: str, form: Mapping[str, Any] 
 STARTED = {"amount": 2500, "currency": "eur", "metadata[order_id]": "o1"}
 
 
-def test_a_payment_is_confirmed_or_cancelled_once_with_the_errors_of_stripe() -> None:
-    """test_stripe_client.py plays the usual way with Stripe's own client."""
-    account, reported = new_account(), list[str]()
-    account.report = lambda kind, about, key: reported.append(kind)
-    started = ask(account, "POST", "payment_intents", STARTED)
-    assert started["client_secret"].startswith(f"{started['id']}_secret_")
-    confirm, cancel = (f"payment_intents/{started['id']}/{action}" for action in ("confirm", "cancel"))
-    assert ask(account, "POST", confirm)["code"] == "payment_intent_unexpected_state"
-    declined = ask(account, "POST", confirm, {"payment_method": "pm_card_chargeDeclined"})
-    assert declined["payment_intent"]["last_payment_error"]["code"] == "card_declined"
-    succeeded = ask(account, "POST", confirm, {"payment_method": "pm_card_visa"})
-    assert (succeeded["amount_received"], succeeded["last_payment_error"]) == (2500, None)
-    assert ask(account, "POST", confirm)["code"] == "payment_intent_unexpected_state"
-    account.payments.clear()
-    reported.clear()
-    ask(account, "POST", "payment_intents", STARTED)
-    assert ask(account, "POST", cancel, {"cancellation_reason": "bored"})["param"] == "cancellation_reason"
-    cancelled = ask(account, "POST", cancel, {"cancellation_reason": "abandoned"}, "key")
-    assert ask(account, "POST", cancel, {"cancellation_reason": "abandoned"}, "key") == cancelled
-    assert ask(account, "POST", cancel)["code"] == "payment_intent_unexpected_state"
-    assert reported == ["payment_intent.created", "payment_intent.canceled"]
-
-
-def test_the_payments_of_an_order_are_found_by_metadata() -> None:
-    account = new_account()
-    started = ask(account, "POST", "payment_intents", STARTED)
-
-    def search(query: str) -> Any:
-        return ask(account, "GET", f"payment_intents/search?{urlencode({'query': query})}")
-
-    assert search("metadata['order_id']:'o1'")["data"] == search('metadata["order_id"]:"o1"')["data"] == [started]
-    assert search("metadata['order_id']:'o2'")["data"] == []
-    assert search("order_id:o1")["param"] == "query"
-
-
 def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: PaymentProviderServer) -> None:
     pool = urllib3.PoolManager()
 

@@ -138,13 +138,6 @@ def test_the_table_in_memory_answers_each_request_of_a_history_as_the_engine_doe
     assert {(one["PK"]["S"], one["SK"]["S"]): one for one in stored} == memory.table.items
 
 
-def test_an_unknown_expression_is_refused() -> None:
-    table = MemoryTable(lambda: END)
-    key = {"PK": {"S": "a"}, "SK": {"S": "b"}}
-    with pytest.raises(ValueError, match="does not know this expression: size"):
-        table.put_item(TableName="memory", Item=key, ConditionExpression="size(PK) > :n")
-
-
 def test_two_runs_of_a_seed_make_equal_items_and_another_seed_makes_others() -> None:
     (one, _), (again, _), (other, _) = play(40), play(40), play(40, seed=2)
     assert one.table.items == again.table.items

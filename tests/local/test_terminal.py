@@ -1,29 +1,14 @@
-"""Tests the output of `make up`: plain lines in a file or a pipe; colours on a terminal."""
+"""Tests the output of `make up`: which entries it shows, and the recovery after a failure."""
 
 import io
-import re
-from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
 
 from local.laptop.journal import JournalEntry
-from local.laptop.terminal import TerminalPrinter, run_step
+from local.laptop.terminal import TerminalPrinter
 
 ORDER = "abcdefgh2345"
-
-
-class FakeTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> FakeTerminal:
-    """A terminal with colours. A test prints to it with redirect_stdout()."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return FakeTerminal()
 
 
 def entry(kind: str, text: str, second: float = 0, **more: Any) -> JournalEntry:
@@ -64,13 +49,6 @@ def test_the_terminal_omits_routine_and_repeated_entries(capsys: pytest.CaptureF
     assert lines == ["delivery event_publisher failed: 1 record will be retried 7 ms", "request POST /orders → 201"]
 
 
-def test_each_line_about_an_order_has_its_id(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = printer()
-    for kind, text in (("request", "POST /orders → 201"), ("published", "OrderPaid"), ("effect", "mail OrderPaid")):
-        shown.print_entry(entry(kind, text, order_id=ORDER))
-    assert all(line.endswith("(abcdefgh)") for line in printed(capsys.readouterr().out))
-
-
 def test_a_failure_is_printed_with_reason_and_attempt_and_then_its_recovery(capsys: pytest.CaptureFixture[str]) -> None:
     shown, about = printer(), {"order_id": ORDER, "reaction": "fulfilment"}
     shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", 1, **about, error="TimeoutError", attempt=1))
@@ -106,27 +84,3 @@ def test_a_parked_record_does_not_recover(capsys: pytest.CaptureFixture[str]) ->
     shown.print_entry(entry("parked", "copies_reader parked a record: Unreadable", 2, **about, reason="Unreadable"))
     shown.print_entry(entry("delivery", "copies_reader processed 1 record", 3, **about, outcome="done"))
     assert "recovered" not in capsys.readouterr().out
-
-
-def test_a_terminal_shows_colours(screen: FakeTerminal) -> None:
-    with redirect_stdout(screen):
-        printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
-    assert "\x1b[31mfailed    fulfilment failed" in screen.getvalue()
-
-
-def test_a_terminal_without_colours_gets_none(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    with redirect_stdout(screen):
-        printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
-    assert "fulfilment failed" in screen.getvalue()
-    assert "\x1b" not in screen.getvalue()
-
-
-def test_a_pipe_gets_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
-    printer().print_entry(entry("failed", "failure"))
-    assert "\x1b" not in capsys.readouterr().out
-
-
-def test_a_step_of_the_start_is_one_line_with_its_duration(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_step("deploying", lambda: 7) == 7
-    assert re.fullmatch(r"deploying \.\.\. \d+\.\d s\n", capsys.readouterr().out)

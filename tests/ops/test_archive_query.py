@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from local.laptop import shop_client
 from local.world.harness import ShopHarness
 from ops.__main__ import main
 from proof.support.archiving import create_delivered_order, expire_everything, run_archive
-from proof.support.operator_shop import fake_shop_with_buckets
 
 TYPES = """
 SELECT items[i].type.s AS type, count(*) AS items, max(items[i].reason.s) AS reason
@@ -18,10 +16,7 @@ ORDER BY type
 """
 
 
-@pytest.fixture(autouse=True)
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands use the shop of the test as the local shop."""
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
+pytestmark = pytest.mark.usefixtures("local_shop")
 
 
 def test_a_query_in_a_file_shows_the_archived_orders(

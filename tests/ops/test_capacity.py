@@ -14,7 +14,7 @@ from moto import mock_aws
 from ops.commands import capacity
 from ops.cost.bill import load_prices
 
-TRAFFIC = {path.stem: path for path in (Path(__file__).parent / "traffic").iterdir()} | {"bursts": capacity.SAMPLE}
+TRAFFIC = {path.stem: path for path in (Path(__file__).parent / "traffic").iterdir()}
 PRICES = load_prices()
 RULES = capacity.AutoscalingRules(utilization=70, min_units=5)
 STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"

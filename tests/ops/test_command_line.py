@@ -6,7 +6,11 @@ import pytest
 
 from ops.__main__ import main
 from ops.terminal_text import colored, suggest
-from tests.ops.test_sweep import Terminal
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.mark.parametrize(

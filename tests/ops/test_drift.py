@@ -1,5 +1,6 @@
 """Drift: every wrong copy, log entry, total and name is found and repaired, and no correct item is reported."""
 
+import io
 import itertools
 import random
 import threading
@@ -39,11 +40,13 @@ from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy, replace_image
 from ops.repair.rebuild import rebuild_copies
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
+from ops.scan.progress import SweepProgress
 from proof.support.archiving import create_delivered_order
 from proof.support.client_faults import ProcessKilled, run_before_call
 from proof.support.examples import many
 from proof.support.operator_shop import fake_running_shop
 from proof.support.samples import SAMPLES
+from proof.support.tapped_client import ManualClock
 from tests.support.saved import reused
 
 CORRUPTIONS = many(1000, 200)
@@ -676,6 +679,17 @@ def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: Sh
     assert made["Scan"] == 1
     assert made["Query"] == orders
     assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, and one for each hundred sources on a page"
+
+
+def test_drift_reports_while_it_waits_and_checks_again(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    harness.new_records()  # these records are lost
+    out, clock = io.StringIO(), ManualClock(harness.now())
+    harness.shop.table.clock, harness.shop.table.sleep = clock, clock.sleep
+    DriftCheck(harness.shop, progress=SweepProgress(harness.shop.table, "drift", out, sample_size=1)).check_all()
+    assert "drift: 1 items seem wrong; they are checked again in 30 seconds\n" in out.getvalue()
+    assert sum(clock.pauses) == 30
 
 
 # the command ----------------------------------------------------------------------------------------------------------

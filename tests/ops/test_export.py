@@ -6,16 +6,10 @@ from pathlib import Path
 import pytest
 
 from functions.shop import list_exports
-from local.laptop import shop_client
 from local.world.harness import ShopHarness
 from ops.__main__ import main
-from proof.support.operator_shop import fake_shop_with_buckets
 
-
-@pytest.fixture(autouse=True)
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command use the shop of the test as the local shop."""
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
+pytestmark = pytest.mark.usefixtures("local_shop")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

@@ -8,13 +8,11 @@ from typing import Any
 import boto3
 import pytest
 
-from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model import table as t
-from functions.model.patterns import PATTERNS
 from local.world.dynamodb_engine import Engine
 from ops.query.expressions import compose_for_key, compose_for_pattern
-from ops.query.patterns import find_pattern, pattern_fields
+from ops.query.patterns import find_pattern
 from proof.support.samples import SAMPLES
 from tests.ops.test_query import Run, column, put, refused, reviews, run
 
@@ -120,21 +118,6 @@ def test_a_projection_replaces_that_of_the_pattern(table: Table, run: Run) -> No
     assert lines[at + 1 : at + 3] == ["  customer_id", "  ann"]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
-def test_dynamodb_takes_a_filter_and_a_projection_for_every_pattern(
-    pattern: Get[Any] | Query[Any], table: Table, run: Run
-) -> None:
-    values = {"part": "1", "version": "1", "path": "/x/", "parent": "/x/", "offered_in": "/x/"}
-    known = [f"{name}={values.get(name, 'x')}" for name in pattern.required_fields]
-    field = next(iter(pattern_fields(pattern)))
-    options = ["--project", f"{field},type"]
-    if isinstance(pattern, Query):
-        options += ["--filter", f"attribute_exists({field}) OR type = x"]
-    lines = run(pattern.id, *(part for one in known for part in ("--arg", one)), *options)
-    assert any(line.startswith("0 read, 0 shown") for line in lines)
-    assert any(line.startswith("aws dynamodb ") for line in lines)
-
-
 # keys -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("key", "shown"),
@@ -198,11 +181,6 @@ def test_the_printed_command_sends_the_parameters_of_the_boto3_call(table: Table
     assert {"--no-scan-index-forward", "--no-consistent-read", "--no-paginate"} <= options.keys()
 
 
-def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None:
-    assert not any(line.startswith("aws ") for line in run(*MUG))
-    assert any(line.startswith("aws dynamodb query") for line in run(*MUG, "--code"))
-
-
 # invalid expressions --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
@@ -231,7 +209,6 @@ def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None
         (["A9", "--key", "PK = x"], "--key cannot be combined with a pattern"),
         (["--key", "PK = x", "--cursor", "y"], "the cursor does not belong to this key"),
         (["--key", "PK = x", "--cursor", '{"PK": "z", "SK": "y"}'], "the cursor does not belong to this key"),
-        (["--key", "PK = x", "--where", "a=b"], "--key cannot be combined with --where"),
         (["--filter", "stars = 1"], "--filter and --project need a pattern or --key"),
     ],
 )  # fmt: skip

@@ -9,7 +9,6 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from ops.__main__ import main
 from ops.commands import hot_keys
 
 UNTIL = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -50,15 +49,6 @@ def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys
         found = hot_keys.fetch_throttle_report(cloudwatch, dynamodb, "orders", SINCE, UNTIL)
         stubber.assert_no_pending_responses()
     return found
-
-
-def test_the_command_can_be_tried_without_a_table_on_aws(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as hot:
-        main(["hot-keys", "--sample"])
-    assert hot.value.code == 1
-    said = capsys.readouterr().out
-    assert said.startswith("These metrics are made up")
-    assert "1402  PRODUCT#mug" in said
 
 
 def test_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:

@@ -14,11 +14,9 @@ from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.entities import ROOT_CATEGORY, Activity
 from functions.model.patterns import PATTERNS, UNDOCUMENTED_ORDERS, UNMATCHED_PAYMENTS_BY_DATE
-from local.laptop import shop_client
 from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.query import patterns
-from proof.support.operator_shop import fake_running_shop
 from proof.support.samples import SAMPLES, moment
 
 Run = Callable[..., list[str]]
@@ -73,14 +71,6 @@ def column(lines: list[str], name: str) -> list[str]:
 
 
 # output ---------------------------------------------------------------------------------------------------------------
-def test_a_get_shows_its_key(table: Table, run: Run) -> None:
-    put(table, t.ORDER, SAMPLES[t.ORDER])
-    lines = run("A12", "--arg", f"order_id={SAMPLES[t.ORDER].order_id}")
-    assert "1. GetItem" in lines
-    assert "   PK                      'ORDER#o1'" in lines
-    assert "   SK                      'ORDER'" in lines
-    assert "   ConsistentRead          true" in lines
-    assert lines[-2:] == ["1 read, 1 shown", "1 unit, 1 request, 1 page"]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
@@ -162,21 +152,6 @@ def test_a_query_over_all_shards_shows_a_request_for_each_and_the_items_after_th
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
-def test_where_filters_the_read_items_and_costs_the_same(table: Table, run: Run) -> None:
-    reviews(table, 12)
-    every = run("A9", "--arg", "product_id=mug")
-    chosen = run("A9", "--arg", "product_id=mug", "--where", "stars=1", "--where", "customer_id=c3")
-    assert column(chosen, "customer_id") == ["c3"]
-    assert chosen[-2] == "12 read, 1 shown (--where filters after the read and saves no capacity)"
-    assert chosen[-1] == every[-1]
-    assert chosen[: chosen.index("")] == every[: every.index("")]
-
-
-def test_a_value_that_is_missing_is_where_it_equals_nothing(table: Table, run: Run) -> None:
-    for code, limit in (("FEW", 1), ("ALL", None)):
-        put(table, t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=code, limit=limit))
-    shown = [run("A22", "--arg", f"code={code}", "--where", "limit=")[-2][:15] for code in ("FEW", "ALL")]
-    assert shown == ["1 read, 0 shown", "1 read, 1 shown"]
 
 
 # ranges ---------------------------------------------------------------------------------------------------------------
@@ -215,42 +190,6 @@ def test_the_path_of_a_category_may_lack_its_last_slash(run: Run, pattern: str) 
 
 
 # the queried table ----------------------------------------------------------------------------------------------------
-def test_the_command_queries_the_local_shop(
-    table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(engine, table.name))
-    main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
-    assert "Product (1)" in capsys.readouterr().out.splitlines()
-    monkeypatch.setattr(shop_client, "find", lambda _: None)
-    with pytest.raises(SystemExit, match="not running here"):
-        main(["query", "A7", "--arg", "product_id=mug"])
-
-
-def test_a_missing_table_is_reported_in_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
-    with pytest.raises(SystemExit, match=r"^The query failed: .*ResourceNotFoundException"):
-        main(["query", "A7", "--arg", "product_id=mug", "--table", "none", "--region", REGION])
-
-
-def test_an_unreadable_item_is_reported_in_one_sentence(table: Table, run: Run) -> None:
-    image = t.PRODUCT.encode(SAMPLES[t.PRODUCT])
-    table.client.put_item(TableName=table.name, Item={**image, "price": {"S": "much"}})
-    with pytest.raises(SystemExit, match=r"^The query failed: Product: "):
-        run("A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}")
-
-
-def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    main(["query"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(PATTERNS)
-    for line, pattern in zip(lines[1:], PATTERNS, strict=True):
-        assert line.split()[0] == pattern.id
-        assert pattern.description in line
-        assert set(pattern.required_fields) <= set(line.split())
-    assert lines[1 + [p.id for p in PATTERNS].index("A9")].endswith("product_id [written_at] [customer_id]")
 
 
 # invalid queries ------------------------------------------------------------------------------------------------------
@@ -282,7 +221,6 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
         ("A9 --arg product_id=mug --cursor REVIEW#\0", "the cursor does not belong to this query: reviews of a"),
         ("A9 --arg product_id=mug --cursor RATING", "the cursor does not belong to this query: reviews of a product"),
         ("A12b --arg order_id=o1 --cursor=", "the cursor does not belong to this query: order with all its items"),
-        ("A10 --arg customer_id=ann --where stars=1", "the items of A10 have no field stars; their fields:"),
         ("A10 --arg customer_id=ann --fields stars", "the items of A10 have no field stars; their fields: customer_id"),
         ("A15 --arg order_id=o1 --fields total", "the items of A15 have no field total; their fields: order_id"),
     ],

@@ -16,28 +16,15 @@ from functions.model.retention import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
 from functions.runtime import clients
 from local.world.dynamodb_engine import REGION
 from local.world.harness import ShopHarness
-from ops import targets
 from ops.__main__ import main
 from ops.commands import replay
-from ops.targets import ShopTarget
 from proof.support.client_faults import crash_at
 from tests.ops.test_rebuild import delivered_in_part_returned, derived, is_as_the_reader_makes_it
 
 
-@pytest.fixture
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """Let every target option select the shop of the test."""
-    names = {"AWS::Events::EventBus": ["shop"]}
-    found = ShopTarget(
-        {"TableName": harness.shop.table.name},
-        lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service),
-        lambda kind: names[kind],
-        options=["--stack", "any"],
-    )
-    monkeypatch.setattr(targets, "resolve_target", lambda given: found)
-    monkeypatch.setattr(found.table, "clock", harness.now)
+@pytest.fixture(autouse=True)
+def polls_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "POLL_SECONDS", 0.0)
-    return harness
 
 
 @pytest.fixture

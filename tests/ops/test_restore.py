@@ -23,7 +23,6 @@ from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import customers, orders, payments, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
-from local.laptop import shop_client
 from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 from local.world.payment_provider import REFUSED, FakeProvider
 from ops.__main__ import main
@@ -51,7 +50,6 @@ from proof.support.archiving import (
 )
 from proof.support.archiving import archived_objects as archive_objects
 from proof.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
-from proof.support.operator_shop import fake_shop_with_buckets
 from proof.support.samples import SAMPLES
 from tests.support import order_money
 from tests.support.saved import reused
@@ -518,12 +516,6 @@ def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_d
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-@pytest.fixture
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands use the shop of the test as the local shop."""
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
-
-
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]:
     code: Any = 0
     try:
@@ -534,7 +526,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]
     return code, told.out, told.err
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("local_shop")
 def test_the_command_prints_the_result_of_each_order_and_exits_with_1_if_one_is_left(
     harness: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -560,6 +552,7 @@ def kinds(harness: ShopHarness, order_id: str) -> Counter[str]:
     return Counter(image["type"]["S"] for image in order_partition(harness, order_id))
 
 
+@pytest.mark.usefixtures("local_shop")
 def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -569,7 +562,6 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     names = [change.name for record in harness.new_records() if (change := changes.parse_change(record))]
     assert "PaymentEventKept" in names
     assert kinds(harness, order_id)["KeptEvent"] == 1
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     monkeypatch.setattr(mail_suppression, "get_suppression", lambda address, ses: None)  # moto has no suppression list
     main(["order", order_id, "--all"])
     told = capsys.readouterr().out
@@ -617,7 +609,7 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves
     assert kept in order_partition(harness, order_id)
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("local_shop")
 @pytest.mark.parametrize("by_date", [True, False])
 def test_a_restore_that_was_killed_moves_kept_disputes_when_it_is_run_again(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], by_date: bool

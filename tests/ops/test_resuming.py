@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import pytest
 
 from functions.handlers import copies_reader
 from functions.model.table import SALES_MINUTE, SWEEP
-from functions.runtime import clients
 from functions.shop import cancellation
 from local.world.harness import ANN, ShopHarness
 from ops import targets
@@ -25,9 +23,7 @@ from ops.commands.restore import SETTLE_TIME
 from ops.item_keys import item_key
 from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
-from ops.targets import ShopTarget
 from proof.support.client_faults import ProcessKilled, record_calls
-from proof.support.operator_shop import BUCKETS, NAMES
 from tests.ops.test_drift import everything
 from tests.support.saved import reused
 
@@ -35,15 +31,9 @@ READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
 ORDERS = 6
 
 
-@pytest.fixture
-def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """Let the commands use the shop of the test, and read pages of five items."""
-    client = cache(lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service))
-    found = ShopTarget({"TableName": harness.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
-    monkeypatch.setattr(targets, "resolve_target", lambda given: found)
-    monkeypatch.setattr(found.table, "clock", harness.now)
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "PAGE_SIZE", 5)
-    return harness
 
 
 # tools and their work -------------------------------------------------------------------------------------------------

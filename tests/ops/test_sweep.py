@@ -20,7 +20,7 @@ from functions.model.entities import SweepSegment
 from functions.model.table import PRODUCT, ROWS_BY_TYPE
 from ops.scan import sweep as module
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
-from ops.scan.progress import ProgressBar, SweepProgress
+from ops.scan.progress import SweepProgress
 from ops.scan.sweep import filter_by_type, rewrite_item, sweep
 from ops.scan.sweep_result import SweepResult
 from proof.support.client_faults import WireTap
@@ -353,53 +353,17 @@ def test_a_finished_task_starts_again_and_another_task_starts_at_the_beginning(s
 
 
 # the progress ---------------------------------------------------------------------------------------------------------
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
-def test_a_terminal_has_one_line_that_grows(shelf: Table, clock: ManualClock) -> None:
-    out = Terminal()
+def test_pages_have_a_line_at_most_every_ten_seconds(shelf: Table, clock: ManualClock) -> None:
+    out = io.StringIO()
 
     def act(image: Image) -> bool:
-        clock.now += timedelta(seconds=30)
+        clock.now += timedelta(seconds=1)
         return True
 
     sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
-    lines = out.getvalue().split("\r")
-    assert len(lines) == 1 + 5, "it is written after each page only"
-    assert lines[1].startswith("blue up [#####...................]  22%  5 matched (of 5 read), 5 changed")
-    assert lines[-1].startswith("blue up [########################] 100%  23 matched (of 23 read), 23 changed")
-    assert lines[-1].endswith("\n")
-
-
-@pytest.mark.parametrize(("page_size", "seconds", "told"), [(5, 1, [10, 20, 23]), (500, 3, [12, 24, 36, 48, 60, 69])])
-def test_without_a_terminal_pages_and_long_pages_have_a_line_at_most_every_ten_seconds(
-    shelf: Table, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, page_size: int, seconds: int, told: list[int]
-) -> None:
-    """The time of a line shows how many items were processed before it: one in so many `seconds`."""
-    monkeypatch.setattr(module, "PAGE_SIZE", page_size)
-    begun, out = clock.now, io.StringIO()
-    lines: list[tuple[float, str]] = []
-    monkeypatch.setattr(out, "write", lambda line: lines.append(((clock.now - begun).total_seconds(), line)))
-
-    def act(image: Image) -> bool:
-        clock.now += timedelta(seconds=seconds)
-        return True
-
-    sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
-    assert [after_seconds for after_seconds, _ in lines] == told
-    done = told[0] // seconds
-    assert f" {done} matched" in lines[0][1]
-    assert lines[0][1].endswith(f"{done} changed, 0 already correct; about 23 in the table\n")
-    assert lines[-1][1].startswith("blue up [########################] 100%  23 matched")
-
-
-def test_only_without_a_terminal_a_note_has_a_line(clock: ManualClock) -> None:
-    for out, expected in ((io.StringIO(), "blue up: waits\nblue up: goes on\n"), (Terminal(), "")):
-        bar = ProgressBar("blue up", out, clock)
-        bar.note("waits")
-        bar.note("waits on", only_when_due=True)
-        clock.now += timedelta(seconds=10)
-        bar.note("goes on", only_when_due=True)
-        assert out.getvalue() == expected
+    assert out.getvalue().splitlines() == [
+        f"blue up: {part}, {read} matched (of {read} read), {read} changed, 0 already correct; about 23 in the table"
+        for part, read in (("43%", 10), ("87%", 20))
+    ]

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.laptop import shop_client
 from local.laptop.shop_target import find_local_target
-from local.world.harness import ShopHarness
 from ops import targets
 from ops.__main__ import main, make_parser
 from ops.commands import capacity, hot_keys
 from ops.targets import ShopTarget
-from proof.support.operator_shop import fake_shop_with_buckets
 
 DEPLOYED = {("orderstream-dev", "eu-west-3"): ShopTarget({"TableName": "orders"}, lambda _: None, lambda _: [])}
 
@@ -28,7 +25,7 @@ def test_the_metrics_of_a_stack_are_those_of_its_table(
     for name in ("fetch_throttle_report", "fetch_traffic"):
         monkeypatch.setattr(module, name, fetch, raising=False)
     monkeypatch.setattr(targets, "_find_deployed_target", lambda *which: DEPLOYED[which])
-    with pytest.raises(SystemExit, match="read the metrics of orders in eu-west-3"):
+    with pytest.raises(OSError, match="read the metrics of orders in eu-west-3"):
         main([command, "--stack", "orderstream-dev", "--region", "eu-west-3"])
 
 
@@ -39,11 +36,9 @@ def test_a_tool_reaches_the_local_shop_with_this_state(command: str, tmp_path: P
     assert f"python -m local --state {tmp_path} up" in str(ended.value)
 
 
+@pytest.mark.usefixtures("local_shop")
 @pytest.mark.parametrize("state", [None, Path("a folder")])
-def test_a_command_that_a_tool_prints_reaches_the_same_shop(
-    harness: ShopHarness, state: Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
+def test_a_command_that_a_tool_prints_reaches_the_same_shop(state: Path | None) -> None:
     words = shlex.split(find_local_target(state).ops_command("failures redrive --all"))
     assert words[1:3] == ["-m", "ops"]
     assert make_parser().parse_args(words[3:]).state == state

@@ -4,17 +4,13 @@ from contextlib import suppress
 
 import pytest
 
-from functions.runtime import clients
-from local.laptop import shop_client
 from local.world.dynamodb_engine import REGION, Engine
 from local.world.harness import ShopHarness
-from ops import targets
 from ops.__main__ import main
 from ops.commands import migrate
 from ops.scan import throttle
-from ops.targets import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
+from ops.targets import DEFAULT_UNITS_PER_SECOND_ON_AWS
 from proof.support.example_migrations import ADD_CATALOG
-from proof.support.operator_shop import BUCKETS, NAMES, fake_shop_with_buckets
 
 ON_ANY_TABLE = ["drift", "drift --only accounts", "drift --all", "migrate up --dry-run"]
 ON_A_WHOLE_SHOP = [
@@ -48,11 +44,9 @@ def run(command: str, *more: str) -> None:
         main([*command.split(), *more])
 
 
+@pytest.mark.usefixtures("local_shop")
 @pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
-def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
-    harness: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
+def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(limits: set[float], command: str) -> None:
     run(command)
     assert limits == set()
     run(command, "--units-per-second", "7e6")
@@ -68,16 +62,11 @@ def test_the_default_limit_protects_a_table_on_aws(
     assert limits == {DEFAULT_UNITS_PER_SECOND_ON_AWS} == {100}
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
 def test_the_default_limit_protects_a_stack_on_aws(
-    harness: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+    limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    def client(service: str) -> object:
-        return harness.engine.dynamodb() if service == "dynamodb" else clients.client(service)
-
-    outputs = {"TableName": harness.shop.table.name, **BUCKETS}
-    deployed = ShopTarget(outputs, client, lambda kind: NAMES.get(kind, []))
-    monkeypatch.setattr(targets, "_find_deployed_target", lambda name, region: deployed)
     monkeypatch.setattr("ops.commands.health.AWS_CHECKS", ())
     run(command, "--stack", "orderstream-dev")
     assert limits == {DEFAULT_UNITS_PER_SECOND_ON_AWS}

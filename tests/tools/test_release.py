@@ -81,15 +81,6 @@ def test_a_release_is_refused_if_tag_version_and_changelog_disagree(
         check_release(version, changelog, tag)
 
 
-def test_the_command_prints_why_a_tag_is_refused_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(release, "FOLDER", tmp_path / "release")
-    assert release.main(["--tag", "v0.0.1"]) == 1
-    assert capsys.readouterr().err.startswith("The tag is v0.0.1, but")
-    assert not (tmp_path / "release").exists()
-
-
 def test_a_tag_is_refused_while_changes_are_not_committed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from local.event_source_mappings import FailureDelivered, MappingCounters, NotInvoked
 from local.event_source_mappings.actions import ShardIteratorRequest
-from local.event_source_mappings.records import to_json_bytes
 from tests.local.event_source_mappings.stream import (
     BUCKET,
     ERROR,
@@ -23,7 +22,6 @@ from tests.local.event_source_mappings.stream import (
 )
 
 CHILD = "shardId-2"
-THREE_RECORDS = len(to_json_bytes({"Records": [record(number, "é") for number in (1, 2, 3)]}))
 
 
 @pytest.mark.parametrize(
@@ -42,25 +40,6 @@ def test_a_window_opens_after_the_previous_invocation_or_at_its_first_record(
     stream.report_outcome(next_invocation(stream, START + 10), SUCCESS, START + 10)
     feed_records(stream, 2, now=START + read_at)
     assert stream.next_action_at(START + read_at) == START + due_at
-
-
-@pytest.mark.parametrize(
-    ("limit", "sent"),
-    [
-        (THREE_RECORDS + 1, []),
-        (THREE_RECORDS, [[1, 2, 3]]),
-        (THREE_RECORDS - 1, [[1, 2]]),
-        (10, [[1], [2], [3]]),  # a record over the limit is sent alone
-    ],
-)
-def test_a_batch_that_reaches_the_payload_limit_does_not_wait_for_its_window(limit: int, sent: list[list[int]]) -> None:
-    stream = new_mapping(batching_window_seconds=300, payload_limit_bytes=limit)
-    feed_records(stream, 1, 2, 3, item="é")  # the limit counts bytes of UTF-8, not characters
-    batches = []
-    while actions := stream.due_actions(START):
-        batches += [sequence_numbers_of(action) for action in actions]
-        stream.report_outcome(actions[0], SUCCESS, START)
-    assert batches == sent
 
 
 def test_an_assumption_filters_after_the_batch_was_cut() -> None:
@@ -124,14 +103,6 @@ def test_the_iterator_age_is_that_of_the_last_record_when_it_is_sent() -> None:
     feed_records(stream, 1)
     stream.add_record(SHARD, record(2, created_at=START + 2), START + 2)
     assert next_invocation(stream, START + 2.5).iterator_age_ms == 500
-
-
-def test_every_invocation_has_its_own_request_id() -> None:
-    stream = new_mapping()
-    feed_records(stream, 1)
-    first = next_invocation(stream)
-    stream.report_outcome(first, ERROR, START)
-    assert first.request_id != next_invocation(stream, START + 60).request_id
 
 
 def test_an_action_takes_one_outcome_and_only_of_its_kind() -> None:

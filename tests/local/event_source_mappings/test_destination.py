@@ -8,7 +8,6 @@ from tests.local.event_source_mappings.stream import (
     BUCKET,
     ERROR,
     FUNCTION,
-    QUEUE,
     SHARD,
     START,
     STREAM,
@@ -18,7 +17,6 @@ from tests.local.event_source_mappings.stream import (
     next_delivery,
     next_invocation,
     record,
-    report_failures,
     run_outcomes,
     sequence_numbers_of,
 )
@@ -59,21 +57,6 @@ def test_a_discarded_batch_is_described_to_the_bucket_with_its_event_as_an_escap
     assert isinstance(action.document["payload"], str)
     assert json.loads(action.document["payload"]) == failed.event
     assert json.loads(json.dumps(action.document)) == action.document
-
-
-def test_a_queue_gets_no_key() -> None:
-    stream = new_mapping(max_retry_attempts=0, on_failure=QUEUE)
-    feed_records(stream, 1)
-    run_outcomes(stream, ERROR)
-    action = next_delivery(stream)
-    assert (action.destination, action.key) == (QUEUE, None)
-
-
-def test_the_invoke_count_restarts_with_each_retry_budget() -> None:
-    stream = new_mapping(report_item_failures=True, max_retry_attempts=3, on_failure=BUCKET)
-    feed_records(stream, 1, 2)
-    run_outcomes(stream, *[report_failures(2)] * 5)
-    assert next_delivery(stream).document["requestContext"]["approximateInvokeCount"] == 4
 
 
 @pytest.mark.parametrize(("retries", "count"), [(0, 1), (2, 2)])

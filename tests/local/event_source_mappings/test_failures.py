@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from local.event_source_mappings import InvocationReturned, MappingCounters, NotInvoked
+from local.event_source_mappings import InvocationReturned, NotInvoked
 from tests.local.event_source_mappings.stream import (
-    BUCKET,
     ERROR,
     SHARD,
     START,
@@ -32,22 +31,6 @@ def test_a_retry_waits_and_waits_longer_after_each_failure_in_a_row() -> None:
     assert stream.next_action_at(now) == now + 1  # after a success, the retry delays start again
 
 
-def test_the_maximum_record_age_also_ends_the_retries_of_throttled_invocations() -> None:
-    stream = new_mapping(max_record_age_seconds=60, retry_delays_seconds=(1,))
-    feed_records(stream, 1)
-    stream.report_outcome(next_invocation(stream, START + 60), NotInvoked(), START + 60)
-    assert stream.due_actions(START + 61) == []
-    assert (stream.counters.dropped, stream.checkpoint()) == (1, {SHARD: "1"})
-
-
-def test_the_retention_of_the_stream_limits_a_longer_maximum_age() -> None:
-    stream = new_mapping(max_record_age_seconds=604_800, on_failure=BUCKET)
-    feed_records(stream, 1)
-    assert stream.due_actions(START + 86_401) == []
-    assert stream.counters == MappingCounters(polled=1, expired=1)
-    assert stream.checkpoint() == {SHARD: "1"}
-
-
 def test_without_a_retention_records_never_expire() -> None:
     stream = new_mapping(retention_seconds=None)
     feed_records(stream, 1)
@@ -70,13 +53,6 @@ def test_a_malformed_response_fails_the_whole_batch_even_if_unknown_identifiers_
     stream = new_mapping(report_item_failures=True, unknown_identifier="ignored")
     feed_records(stream, 1, 2)
     assert run_outcomes(stream, InvocationReturned(response), SUCCESS) == [[1, 2], [1, 2]]
-
-
-def test_an_empty_list_as_response_is_a_success() -> None:
-    stream = new_mapping(report_item_failures=True)
-    feed_records(stream, 1, 2)
-    assert run_outcomes(stream, InvocationReturned([])) == [[1, 2]]
-    assert stream.checkpoint() == {SHARD: "2"}
 
 
 @pytest.mark.parametrize(
