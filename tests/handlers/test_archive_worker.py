@@ -18,17 +18,15 @@ from functions.runtime import clients
 from functions.shop import (
     cancellation,
     credit_notes,
-    discounts,
     orders,
     payments,
-    placing,
     refund_processing,
     refunds,
     returns,
 )
 from functions.shop.shop import ShopContext
 from local.world.expiry import expire_until, kept_items
-from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 from proof.support.actors import report_dispute
 from proof.support.archiving import (
     Message,
@@ -44,7 +42,6 @@ from proof.support.archiving import (
     run_archive,
 )
 from proof.support.client_faults import crash_at, fail_calls, run_before_call
-from proof.support.examples import many
 from tests.support.saved import reused
 
 delivered_order = reused(create_delivered_order)
@@ -157,21 +154,6 @@ def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness
     assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["ArchivedOrder"]
 
 
-def test_a_cancelled_free_order_ends_and_is_archived(harness: ShopHarness) -> None:
-    harness.open_shop()
-    discounts.create_discount(harness.shop, STAFF, "FREE", 10000)
-    lines = {"mug": placing.RequestedLine(1)}
-    placed = placing.place_order(harness.shop, ANN, "key", lines, HOME_ADDRESS, {}, discount_code="FREE").order
-    assert isinstance(placed, Order)
-    cancellation.cancel_order(harness.shop, ANN, placed.order_id)
-    harness.process_all()
-    cancelled = orders.get_order(harness.shop, ANN, placed.order_id)
-    assert isinstance(cancelled, Order)
-    assert (cancelled.status, cancelled.refunded, cancelled.owed) == ("CANCELLED", 0, 0)
-    assert run_archive(*order_messages(expire_everything(harness))) == []
-    assert isinstance(orders.get_order(harness.shop, ANN, placed.order_id), ArchivedOrder)
-
-
 def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
@@ -222,14 +204,6 @@ def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str)
         ExpressionAttributeNames={"#status": "status"},
         ExpressionAttributeValues={":status": {"S": status}},
     )
-
-
-def test_returns_and_refunds_lie_in_the_archive_with_their_order(harness: ShopHarness, order_id: str) -> None:
-    set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
-    before = order_partition(harness, order_id)
-    assert {"Return", "Refund"} < {image["type"]["S"] for image in before}
-    assert run_archive(*order_messages(expire_everything(harness))) == []
-    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
 def expire_now(harness: ShopHarness, order_id: str) -> Message:
@@ -419,17 +393,6 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
 
 
 # events after the archiving -------------------------------------------------------------------------------------------
-def test_a_late_payment_of_an_archived_order_is_kept_for_staff(harness: ShopHarness, order_id: str) -> None:
-    run_archive(*expire_everything(harness))
-    told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
-    assert payments.record_payment(harness.shop, told, {"id": "evt_late"}).result == {
-        "payment_id": "pi_late",
-        "status": "UNMATCHED",
-        "reason": "the order is archived",
-    }
-    assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
-
-
 def test_a_late_event_without_money_leaves_nothing_beside_the_stub(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     before = order_partition(harness, order_id)
@@ -444,22 +407,6 @@ def lying(harness: ShopHarness) -> list[dict[str, Any]]:
     """Return all items of the table, sorted by key."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return sorted(images, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
-
-
-@pytest.mark.thorough
-def test_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopHarness) -> None:
-    harness.open_shop(available=30)
-    ids = [
-        harness.place_order(f"key-{number}", mug=1) for number in range(many(30, 12))
-    ]  # more than SQS delivers in one batch
-    for order_id in ids:
-        cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all()
-    harness.advance_days(days=366)
-    harness.process_all()
-    assert all(isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder) for order_id in ids)
-    held = [json.loads(body) for body in archived_objects(harness, "orders/").values()]
-    assert {(one["format"], one["order_id"], one["version"]) for one in held} == {(1, order_id, 3) for order_id in ids}
 
 
 def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:

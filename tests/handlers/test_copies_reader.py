@@ -14,11 +14,7 @@ from functions.handlers import copies_reader
 from functions.model.table import REVIEW, ROWS, ROWS_BY_TYPE
 from functions.model.totals import TOTAL_FIELDS, review_contributions
 from functions.runtime import environment
-from functions.shop import cancellation, products, returns
-from functions.shop.activity import list_activity_of_customer, list_activity_of_day
-from functions.shop.fulfilment import fulfil_order
-from functions.shop.lists import ListRequest
-from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
+from functions.shop import cancellation, products
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, record_calls
@@ -119,56 +115,6 @@ def copies_made_by(
 
 
 # writes for one record ------------------------------------------------------------------------------------------------
-def test_the_changes_of_an_order_are_activity_of_its_customer_and_of_the_day(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.process_all(times=2)
-    cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all(times=2)
-    mine = list_activity_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
-    assert [(entry.event, entry.order_id) for entry in mine] == [
-        ("OrderCancelled", order_id),
-        ("OrderPlaced", order_id),
-    ]
-    days = sorted({entry.day for entry in mine}, reverse=True)
-    everybodys = [
-        entry for day in days for entry in list_activity_of_day(harness.shop, ListRequest(STAFF, 10), day).items
-    ]
-    assert everybodys == list(mine)
-
-
-def sold(harness: ShopHarness) -> list[tuple[str, int, int]]:
-    """Return the sales of mugs, each as order id, pieces and returned pieces."""
-    found = list_sales_of_product(harness.shop, ListRequest(STAFF, 10), "mug").items
-    bought = list_purchases_of_customer(harness.shop, ListRequest(ANN, 10), ANN.id).items
-    mugs = [(one.order_id, line) for one in bought for line in one.products if line.product_id == "mug"]
-    assert [(order_id, line.quantity, line.returned, line.price, line.name) for order_id, line in mugs] == [
-        (sale.order_id, sale.quantity, sale.returned, sale.price, sale.name) for sale in found
-    ]
-    return [(sale.order_id, sale.quantity, sale.returned) for sale in found]
-
-
-def test_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness) -> None:
-    harness.open_shop()
-    kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
-    harness.process_all()
-    assert sold(harness) == [], "an order that is not paid is no sale"
-    assert copied(harness, kept)["Sale"] == []
-    harness.pay_order(kept, "evt_1", "pi_1")
-    harness.pay_order(cancelled, "evt_2", "pi_2")
-    harness.process_all(("copies_reader",))
-    assert sorted(sold(harness)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
-    cancellation.cancel_order(harness.shop, ANN, cancelled)
-    harness.process_all()
-    assert sold(harness) == [(kept, 3, 0)], "a cancelled order is no sale"
-    fulfil_order(harness.shop, kept)
-    harness.dispatch_order(kept)
-    harness.deliver_order(kept)
-    returns.return_goods(harness.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(2, restock=True)})
-    harness.process_all()
-    assert sold(harness) == [(kept, 3, 2)]
-
-
 def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
@@ -268,39 +214,6 @@ def test_copies_converge_under_every_redelivery(
         assert sums(copies_made_by(list(batches_of(told, stops)))) == right
 
     any_redelivery()
-
-
-def test_old_records_bring_nothing_back_into_the_partition_of_an_archived_order(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    live_out(harness, order_id, "1")
-    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
-    harness.process_all()
-    at_rest, mine = harness.partition(f"ORDER#{order_id}"), harness.partition("CUSTOMER#ann")
-    assert [image["type"]["S"] for image in at_rest] == ["Invoice", "ArchivedOrder"]
-    handle(*of_order(harness.all_records, order_id))
-    assert harness.partition(f"ORDER#{order_id}") == at_rest
-    summaries = [image for image in mine if image["type"]["S"] == "OrderSummary"]
-    assert [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"] == summaries
-
-
-def test_the_record_after_one_that_could_not_be_processed_completes_the_copies(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=2, pot=1)
-    harness.pay_order(order_id)
-    fulfil_order(harness.shop, order_id)
-    placed, paid, fulfilling = of_order(harness.new_records(), order_id)
-    assert handle(placed, fulfilling) == again()
-    made = copied(harness, order_id)
-    assert sorted(image["product_id"]["S"] for image in made["Sale"]) == ["mug", "pot"]
-    assert summary(harness, order_id) == ("FULFILLING", 3)
-    assert sorted((image["version"]["N"], image["event"]["S"]) for image in made["Activity"]) == [
-        ("1", "OrderPlaced"),
-        ("2", "OrderPaid"),
-        ("3", "OrderFulfilling"),
-    ]
-    assert handle(paid) == again()
-    assert copied(harness, order_id) == made
 
 
 def test_the_summary_stays_behind_until_the_other_copies_are_written(harness: ShopHarness) -> None:

@@ -19,17 +19,17 @@ from functions.handlers import customer_erasure
 from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, table
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer
-from functions.model.table import FOLLOW, REVIEW
+from functions.model.table import REVIEW
 from functions.runtime import clients
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
-from functions.shop import cancellation, customers, follows, orders, placing, products, refunds, reviews
+from functions.shop import cancellation, customers, orders, placing, refunds, reviews
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from local.world.expiry import expire_until
 from local.world.harness import READERS, STAFF, ShopHarness
-from proof.support.actors import get_order
+from proof.support.actors import create_stocked_product, get_order
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
 from proof.support.lambda_context import FakeContext
@@ -89,8 +89,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     """Create customers with an archived, a cancelled, a delivered and a packed order each. Return the order ids. The
     failure store has parked records and a failed batch with data of these customers.
     """
-    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
-    products.receive_stock(harness.shop, STAFF, "first", "mug", 100)
+    create_stocked_product(harness.shop, "mug", 100)
     for person in people:
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
         customers.update_settings(harness.shop, person, person.id, "notifications", {"refunds": False})
@@ -332,29 +331,6 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     harness.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id, product_id="tea")))
     assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
-    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
-    assert run(harness) == {"waiting": 1, "finished": 1}
-
-
-def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) -> None:
-    ann = PEOPLE[0]
-    for person in (ann, OTHER):
-        customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
-    followed = [f"p{number}" for number in range(30)]
-    for product_id in followed:
-        products.create_product(harness.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
-        follows.follow_product(harness.shop, ann, product_id)
-    follows.follow_product(harness.shop, OTHER, "p0")
-    late = follows.list_follows_of_customer(harness.shop, ListRequest(ann, 1), ann.id).items[0]
-    erase_customer(harness.shop, ann, ann.id)
-    assert run(harness) == {"waiting": 1, "finished": 0}
-    assert follows.list_follows_of_customer(harness.shop, ListRequest(STAFF, 100), ann.id).items == ()
-    # a command that read the customer before the erasure writes this item late
-    harness.shop.table.write(put_if_absent(FOLLOW, late))
-    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
-    assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
-    followers = [follows.list_followers_of_product(harness.shop, ListRequest(STAFF, 100), id).items for id in followed]
-    assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 1}
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as some
 from functions.handlers import copies_reader, customer_name_worker, event_publisher
 from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.shop import cancellation, customers, orders
-from functions.shop.erasure import erase_customer
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from proof.support.actors import get_order
-from proof.support.client_faults import crash_at, record_calls, run_before_call
+from proof.support.client_faults import run_before_call
 from proof.support.examples import many
 from tests.support.handlers import failed_ids
 
@@ -75,22 +74,6 @@ def test_a_new_name_reaches_every_open_order_and_no_closed_one(harness: ShopHarn
     assert (orders.get_order(harness.shop, STAFF, archived), harness.objects("archive")) == (stub, objects)
 
 
-def test_a_copied_name_causes_no_event_no_copy_and_no_log_entry(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.process_all()
-    rename(harness, "Ann Elm")
-    assert handle(*relayed(harness)) == []
-    records = harness.new_records()
-    assert [record["dynamodb"]["Keys"]["PK"]["S"] for record in records] == [f"ORDER#{order_id}"]
-    lying = harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann")
-    with record_calls("events", "PutEvents") as told, record_calls("dynamodb", "GetItem") as read:
-        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
-        assert event_publisher.handler({"Records": records}, None) == {"batchItemFailures": []}
-    assert (told, read) == ([], [])
-    assert harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann") == lying
-
-
 # concurrent changes ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reaction", ["before the order's copies are made", "after they are made"])
 def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
@@ -108,24 +91,6 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
     else:
         harness.process_all(("copies_reader",))
     assert name_on(harness, order_id) == ("Ann Elm", 2)
-
-
-def test_the_later_of_two_names_stays_in_any_order_of_their_events(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.process_all()
-    rename(harness, "Ann Elm")
-    (first,) = relayed(harness)
-    with run_before_call("dynamodb", "UpdateItem", lambda: _later(harness)):
-        assert handle(first) == []  # the worker read the first new name before the later one was written
-    assert name_on(harness, order_id) == ("Ann Oak", 3)
-    assert handle(first, first) == []
-    assert name_on(harness, order_id) == ("Ann Oak", 3)
-
-
-def _later(harness: ShopHarness) -> None:
-    rename(harness, "Ann Oak")
-    assert handle(*relayed(harness)) == []
 
 
 steps = some.lists(
@@ -173,22 +138,6 @@ def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
 
 
 # failures -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("operation", ["GetItem", "Query", "UpdateItem"])
-def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(
-    harness: ShopHarness, operation: str, when: Any
-) -> None:
-    harness.open_shop()
-    ids = [harness.place_order(key, mug=1) for key in ("one", "two")]
-    harness.process_all()
-    rename(harness, "Ann Elm")
-    messages = relayed(harness)
-    with crash_at("dynamodb", operation, when):
-        handle(*messages)
-    assert handle(*messages) == []
-    assert [name_on(harness, id) for id in ids] == [("Ann Elm", 2)] * 2
-
-
 @pytest.mark.parametrize("lost", ["copies_reader", "event_publisher"])
 def test_a_name_that_a_reader_lost_is_recovered_from_the_state(harness: ShopHarness, lost: str) -> None:
     harness.open_shop()
@@ -216,18 +165,3 @@ def test_a_redriven_old_record_of_an_order_writes_the_current_name(harness: Shop
     rename(harness, "Ann Elm")
     redrive_record(harness.shop, lambda details: None, placed)
     assert name_on(harness, order_id) == ("Ann Elm", 2)
-
-
-# personal data --------------------------------------------------------------------------------------------------------
-def test_an_erased_customer_has_no_name_on_open_orders_or_on_a_concurrent_order(
-    harness: ShopHarness,
-) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one")
-    harness.process_all()
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: erase_customer(harness.shop, ANN, ANN.id)):
-        racing = harness.place_order("racing")
-    harness.process_all()
-    for id in (order_id, racing):
-        assert name_on(harness, id) == (None, 2)
-        assert get_order(harness.shop, id).address is not None, "the order must still be sent"

@@ -270,20 +270,6 @@ def test_a_page_of_followers_is_deferred_and_each_follower_gets_one_mail(
     assert shop.objects("failures") == {}
 
 
-def test_copies_of_a_page_do_not_multiply_while_mails_are_refused(shop: ShopHarness) -> None:
-    waiting = alert_messages(shop)
-    with fail_calls("sesv2", "SendEmail", *QUOTA):
-        for _ in range(6):
-            for message in (*waiting, *waiting):
-                assert send_alerts(message) == []
-            waiting = shop.take_deferred_messages("product_alert")
-    assert len(waiting) <= 2
-    while waiting:
-        assert send_alerts(*waiting) == []
-        waiting = shop.take_deferred_messages("product_alert")
-    assert mailed(shop) == Counter(f"c{number}@example.com" for number in range(5))
-
-
 def test_a_deferral_that_is_recorded_late_makes_no_older_message_valid_again(shop: ShopHarness) -> None:
     (message,) = alert_messages(shop)
     older: list[Message] = []
@@ -310,21 +296,6 @@ def test_the_next_page_begins_a_deferral_of_its_own(shop: ShopHarness) -> None:
     (following,) = shop.take_deferred_messages("product_alert")
     assert {*fields(following)} == {"detail", "after", "page"}
     assert fields(following)["page"] == 2
-
-
-def test_a_page_that_was_refused_for_three_days_is_parked(shop: ShopHarness) -> None:
-    (message,) = alert_messages(shop)
-    with fail_calls("sesv2", "SendEmail", *PAUSED):
-        assert send_alerts(message) == []
-        (message,) = shop.take_deferred_messages("product_alert")
-        shop.clock_offset += timedelta(days=MAIL_DEFERRAL_DAYS)
-        assert send_alerts(message) == []
-    (parked,) = shop.objects("failures").values()
-    redriven = [json.loads(parked)["record"]]
-    while redriven:
-        assert send_alerts(*redriven) == []
-        redriven = shop.take_deferred_messages("product_alert")
-    assert mailed(shop) == Counter(f"c{number}@example.com" for number in range(5))
 
 
 # a deploy -------------------------------------------------------------------------------------------------------------

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions.adapters.event_bus import MAX_ENTRIES_PER_CALL
+from functions.adapters.event_bus import MAX_ENTRIES_PER_CALL, make_publisher
 from functions.dynamodb.stream_batch import item_key_of
 from functions.handlers import event_publisher
 from functions.model import changes, events
+from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation
-from local.world.harness import ANN, ShopHarness
+from functions.shop.republishing import republish_order
+from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
 
@@ -104,16 +106,6 @@ def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_ite
     for call in bus.calls:
         items = [item_key_of(records[detail["id"]]) for detail in call]
         assert len(items) == len(set(items))
-
-
-def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
-    busy: list[Record], onto: Callable[[Bus], Bus]
-) -> None:
-    bus = onto(Bus())
-    handle(busy)
-    first = list(bus.taken)
-    handle([{**record, "eventID": "another delivery"} for record in busy])
-    assert bus.taken == first + first
 
 
 def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
@@ -283,3 +275,34 @@ def test_a_relay_that_dies_after_publishing_publishes_the_same_events_again_and_
     assert len(harness.sent_mails()) == 2, "mails about the placed and the paid order"
     types = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
     assert (types.count("Invoice"), types.count("Shipment")) == (1, 1)
+
+
+# events that staff publish again --------------------------------------------------------------------------------------
+def republish(harness: ShopHarness, order_id: str) -> int:
+    publish = make_publisher(harness.shop.table.new_backoff, clients.client("events"), "shop")
+    return republish_order(harness.shop, STAFF, order_id, publish)
+
+
+def subjects(harness: ShopHarness) -> list[str]:
+    harness.process_all()
+    return sorted(mail.subject.split()[0] for mail in harness.sent_mails())
+
+
+def test_what_lost_events_should_have_done_is_done_once(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    harness.new_records()  # these records are lost
+    assert subjects(harness) == []
+    assert republish(harness, order_id) == 3, "two of the order, and one of its payment"
+    sent = subjects(harness)
+    assert len(sent) == 2, "order placed, and order paid"
+    assert republish(harness, order_id) > 3
+    assert subjects(harness) == sent
+
+
+def test_old_events_are_not_published_again(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS, hours=1)
+    assert republish(harness, order_id) == 0

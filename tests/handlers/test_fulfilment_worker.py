@@ -10,10 +10,10 @@ import pytest
 
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.handlers import order_notification_worker as notifications
-from functions.shop import cancellation, discounts, orders, placing, refunds
+from functions.shop import orders
 from local.world.expiry import expire_until
-from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
-from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
+from local.world.harness import STAFF, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls
 from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
@@ -45,17 +45,6 @@ def is_fulfilled_once(harness: ShopHarness, order_id: str, number: int = 1) -> N
     assert (order.status, order.version) == ("FULFILLING", 3)
 
 
-def test_a_message_that_comes_again_changes_nothing(harness: ShopHarness, paid: str) -> None:
-    (message,) = harness.take_messages("fulfilment")
-    assert handle(message, message) == []
-    before = harness.partition(f"ORDER#{paid}")
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        assert handle(message, {**message, "messageId": "another delivery"}) == []
-    assert writes == []
-    assert harness.partition(f"ORDER#{paid}") == before
-    is_fulfilled_once(harness, paid)
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
     harness: ShopHarness, paid: str, when: Any
@@ -65,18 +54,6 @@ def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
         handle(message)
     assert handle(message) == []
     is_fulfilled_once(harness, paid)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_at_a_credit_note_issues_it_once(harness: ShopHarness, paid: str, when: Any) -> None:
-    assert handle(*harness.take_messages("fulfilment")) == []
-    refunds.refund_order(harness.shop, STAFF, "sorry", paid, 100)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = harness.take_messages("fulfilment")
-    with crash_at("dynamodb", "TransactWriteItems", when, 1):
-        handle(message)
-    assert handle(message, {**message, "messageId": "another delivery"}) == []
-    assert [one["total"]["N"] for one in of_type(harness, paid, "Invoice")] == ["3750", "100"]
 
 
 def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, paid: str) -> None:
@@ -113,31 +90,6 @@ def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHa
     assert invoice_numbers(harness, ids) == list(range(1, 9))
 
 
-def test_an_order_that_is_cancelled_just_before_the_write_gets_neither(harness: ShopHarness, paid: str) -> None:
-    (message,) = harness.take_messages("fulfilment")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid)):
-        assert handle(message) == []
-    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
-    assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
-
-
-def test_the_orders_of_a_batch_are_fulfilled_with_one_write(harness: ShopHarness) -> None:
-    ids, messages = paid_orders(harness, 8)
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        assert handle(*messages, {**messages[0], "messageId": "another delivery"}) == []
-    assert len(writes) == 1
-    assert invoice_numbers(harness, ids) == list(range(1, 9))
-
-
-def test_an_unreadable_message_does_not_delay_the_others_of_its_batch(harness: ShopHarness) -> None:
-    ids, messages = paid_orders(harness, 3)
-    broken = {**messages[1], "messageId": "broken", "body": "no event"}
-    assert handle(messages[0], broken, *messages[1:]) == []
-    assert [len(of_type(harness, order_id, "Invoice")) for order_id in ids] == [1, 1, 1]
-    (parked,) = harness.objects("failures")
-    assert "fulfilment" in parked
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harness: ShopHarness, when: Any) -> None:
     ids, messages = paid_orders(harness, 4)
@@ -145,19 +97,6 @@ def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harnes
         handle(*messages)
     assert handle(*reversed(messages)) == []
     assert invoice_numbers(harness, ids) == [1, 2, 3, 4]
-
-
-def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:
-    harness.open_shop()
-    discounts.create_discount(harness.shop, STAFF, "gift", 10000)
-    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
-    free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    assert handle(*harness.take_messages("fulfilment")) == []
-    (invoice,) = of_type(harness, free, "Invoice")
-    (shipment,) = of_type(harness, free, "Shipment")
-    assert (invoice["total"], invoice["payments"]) == ({"N": "0"}, {"L": []})
-    assert shipment["status"] == {"S": "REQUESTED"}
 
 
 def test_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(

@@ -23,7 +23,7 @@ from functions.shop.guests import GuestOrder, join_orders, renew_link
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
-from local.world.harness import ANN, STAFF, ShopHarness
+from local.world.harness import STAFF, ShopHarness
 from ops.repair.copy_checks import find_order_discrepancies
 from ops.repair.rebuild import republish_events
 from proof.support.actors import place_guest_order
@@ -207,20 +207,3 @@ def test_a_guest_is_erased_although_the_archive_worker_died(
     assert archive_worker.archive_order(shop, "archive", order_id, shop.now_instant())
     erased = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=made.placed.order.customer_id)
     assert isinstance(erased, ErasedCustomer)
-
-
-def test_a_registered_customer_stays_when_an_order_is_archived(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    cancellation.cancel_order(harness.shop, STAFF, order_id)
-    harness.process_all()
-    harness.advance_days(400)
-    harness.process_all()
-    assert customers.get_customer(harness.shop, ANN, ANN.id).name == "Ann Ash"
-
-
-def test_the_account_stays_when_a_joined_order_is_archived(harness: ShopHarness, made: GuestOrder) -> None:
-    gil = register_gil(harness)
-    join_orders(harness.shop, gil, gil.id)
-    archive(harness, made)
-    assert customers.get_customer(harness.shop, gil, gil.id).name == "Gil Gray"

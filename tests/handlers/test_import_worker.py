@@ -1,7 +1,6 @@
 """Tests the import worker: it writes and counts each line once, under every failure."""
 
 import itertools
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -208,28 +207,6 @@ def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(harness: ShopH
     assert found.written == call - (when == "before"), "exactly the written lines are counted"
     assert handle(*messages, delivery=2) == []
     assert counts(harness, import_id)[:4] == ("DONE", 3, 0, 0)
-    all_are_there_once(harness, lines)
-
-
-def test_a_crash_before_the_next_part_is_sent_loses_nothing_because_the_stream_sends_it(harness: ShopHarness) -> None:
-    with crash_at("dynamodb", "TransactWriteItems", "after"):
-        send(harness, *jugs(2))
-    (message,) = queued(harness)
-    handle(message)
-    import_id = json.loads(message["body"])["detail"]["data"]["import_id"]
-    assert counts(harness, import_id) == ("DONE", 2, 0, 0, 0)
-
-
-def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopHarness) -> None:
-    lines = jugs(60)
-    import_id = send(harness, *lines)
-    (message,) = queued(harness)
-    with ThreadPoolExecutor(3) as pool:
-        for again in pool.map(lambda _: handle(message), range(3)):
-            assert set(again) <= {message["messageId"]}
-    while handle(message, delivery=2):
-        pass
-    assert counts(harness, import_id)[:4] == ("DONE", 60, 0, 0)
     all_are_there_once(harness, lines)
 
 

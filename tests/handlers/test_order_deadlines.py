@@ -8,13 +8,13 @@ import pytest
 
 from functions.handlers import order_deadlines
 from functions.model.entities import STATUS_SHARDS
-from functions.runtime import clients, environment
+from functions.runtime import clients
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import orders
 from local.world.harness import STAFF, ShopHarness
 from proof.support.actors import get_stock
-from proof.support.client_faults import fail_calls, record_calls, run_before_call
+from proof.support.client_faults import fail_calls
 from proof.support.lambda_context import FakeContext
 
 
@@ -119,17 +119,6 @@ def test_orders_for_which_there_is_no_time_lapse_in_the_next_runs(
     assert available(harness) == 10
 
 
-def test_shipped_orders_are_reached_though_the_unpaid_ones_take_longer_than_the_run(
-    harness: ShopHarness, shipped: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(9):
-        harness.place_order(f"more-{number}", mug=1)
-    harness.clock_offset = timedelta(days=31)
-    done, _ = run_within(harness, 4, monkeypatch)
-    assert done == {"lapsed": 4, "assumed_delivered": 1}
-    assert status(harness, shipped) == "DELIVERED"
-
-
 def test_the_runs_of_a_minute_share_the_orders_by_shard(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     placed = due_orders(harness, 12)
     of_shard = Counter(int(STATUS_SHARDS.of(order_id)) for order_id in placed)
@@ -149,29 +138,6 @@ def test_every_number_of_runs_has_each_shard_once(
     done = [run_within(harness, 99, monkeypatch, group=group, groups=groups)[0]["lapsed"] for group in range(groups)]
     assert sum(done) == 8
     assert available(harness) == 8
-
-
-def test_runs_that_overlap_end_each_order_once(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    placed = due_orders(harness, 6)
-    other: list[int] = []
-    with run_before_call(
-        "dynamodb", "TransactWriteItems", lambda: other.append(run_within(harness, 99, monkeypatch)[0]["lapsed"])
-    ):
-        done, _ = run_within(harness, 99, monkeypatch)
-    assert (done["lapsed"], other) == (0, [6])
-    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
-    assert available(harness) == 6
-
-
-def test_lanes_end_each_order_once(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    placed = due_orders(harness, 40)
-    monkeypatch.setenv("LAPSE_LANES", "8")
-    environment.load_environment.cache_clear()
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        assert run_within(harness, 99, monkeypatch)[0]["lapsed"] == 40
-    assert len(writes) == 40
-    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
-    assert available(harness) == 40
 
 
 # shipped orders -------------------------------------------------------------------------------------------------------

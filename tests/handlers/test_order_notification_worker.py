@@ -3,7 +3,6 @@
 import hashlib
 import json
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
@@ -13,23 +12,21 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from docs.pages.events import example_event
-from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.keys import to_instant
 from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
 from functions.model.errors import NotAllowed
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
-from functions.model.table import NOTIFICATION
 from functions.shop import cancellation, customers, erasure, refunds
 from functions.shop.invoices import SignedLink, get_invoice_by_link
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.mutants.test_access import open_api
-from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
 from proof.support.http_client import Token
-from proof.support.items import write_items
 from tests.support.handlers import failed_ids
 
 Message = dict[str, Any]
@@ -135,36 +132,6 @@ def test_a_kind_of_mails_that_is_turned_off_is_not_sent(harness: ShopHarness, of
     assert len(sent) == len(subjects)
 
 
-def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness: ShopHarness, order_id: str) -> None:
-    other = harness.place_order("key-2", mug=1)
-    harness.pay_order(order_id)
-    harness.pay_order(other, "evt_2", "pi_2")
-    assert handle(*messages(harness)) == []
-    mails = [("OrderPaid", "SENT"), ("OrderPlaced", "SENT")]
-    assert (known(harness, order_id), known(harness, other)) == (mails, mails)
-    first = list_notifications_of_order(harness.shop, ListRequest(ANN, 1), order_id)
-    assert [one.event for one in first.items] == ["OrderPaid"]
-    rest = list_notifications_of_order(harness.shop, ListRequest(ANN, 1, first.cursor), order_id)
-    assert [(one.event, one.order_id) for one in rest.items] == [("OrderPlaced", order_id)]
-
-
-def test_the_mails_of_an_old_order_are_listed_behind_thousands_of_later_ones(
-    harness: ShopHarness, order_id: str
-) -> None:
-    assert handle(*messages(harness)) == []
-    (mine,) = list_notifications_of_order(harness.shop, ListRequest(ANN, 10), order_id).items
-    others = [replace(mine, order_id="other", effect_id=f"e{n}", at=after_hours(mine.at, n)) for n in range(2500)]
-    images = [NOTIFICATION.encode(replace(one, message_id="m" * 300)) for one in others]
-    write_items(harness.engine.dynamodb(), harness.shop.table.name, images)
-    with record_calls("dynamodb", "Query") as reads:
-        assert known(harness, order_id) == [("OrderPlaced", "SENT")]
-    assert len(reads) > 1, "the first megabyte has no mail about the order"
-
-
-def after_hours(at: Instant, hours: int) -> Instant:
-    return to_instant(datetime.fromisoformat(at) + timedelta(hours=hours))
-
-
 def about(event: str, order_id: str, **data: Any) -> Message:
     """Return a message with an event of an order of Ann, as the bus delivers it."""
     known = example_event(EVENTS_BY_NAME[event])
@@ -185,15 +152,6 @@ def test_every_event_of_the_reaction_sends_its_own_mail(harness: ShopHarness, or
     assert known(harness, order_id) == [(event, "SENT")]
 
 
-def test_the_mail_about_a_refund_has_the_note_of_staff(harness: ShopHarness, order_id: str) -> None:
-    harness.pay_order(order_id)
-    why = refunds.Explanation("OTHER", "Sorry for the handle.")
-    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100, explanation=why)
-    harness.process_all()
-    (mail,) = [one for one in harness.sent_mails() if "Refund" in one.subject]
-    assert "Sorry for the handle." in mail.body
-
-
 def test_money_that_matches_no_order_sends_no_mail(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
     assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
@@ -212,39 +170,6 @@ def test_no_mail_is_sent_about_an_archived_order_or_to_an_erased_customer(harnes
 
 
 # repeated deliveries --------------------------------------------------------------------------------------------------
-def test_a_message_that_comes_again_sends_no_second_mail(harness: ShopHarness, order_id: str) -> None:
-    (message,) = messages(harness)
-    assert handle(message, message) == []
-    claims_run_out(harness)
-    with record_calls("sesv2", "SendEmail") as sent:
-        assert handle(message) == []
-    assert (len(harness.sent_mails()), sent) == (1, [])
-
-
-def test_while_the_provider_fails_the_message_comes_again_and_in_the_end_one_mail_is_sent(
-    harness: ShopHarness, order_id: str
-) -> None:
-    (message,) = messages(harness)
-    with fail_calls("sesv2", "SendEmail", "InternalServiceError", times=2, status=500):
-        assert handle(message) == [message["messageId"]]
-        claims_run_out(harness)
-        assert handle(message) == [message["messageId"]]
-    assert handle(message) == [message["messageId"]], "the last sender's claim still holds: it may be sending"
-    claims_run_out(harness)
-    assert handle(message) == []
-    assert handle(message) == []
-    assert len(harness.sent_mails()) == 1
-    assert known(harness, order_id) == [("OrderPlaced", "SENT")]
-
-
-def test_a_mail_that_fails_does_not_hold_back_the_others(harness: ShopHarness, order_id: str) -> None:
-    harness.place_order("two", mug=1)
-    first, second = messages(harness)
-    with fail_calls("sesv2", "SendEmail", "InternalServiceError", times=1, status=500):
-        assert handle(first, second) == [first["messageId"]]
-    assert len(harness.sent_mails()) == 1
-
-
 CRASHES = (  # service, operation, number of the call
     ("dynamodb", "Query", 1),
     ("dynamodb", "PutItem", 1),

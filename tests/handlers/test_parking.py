@@ -90,20 +90,6 @@ def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
     assert [image["status"]["S"] for image in mine] == ["PENDING"]
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
-    harness: ShopHarness, records: list[Record], reader: str
-) -> None:
-    placed, other, paid = records
-    batch = [spoiled(placed, "its type is not known"), other, paid]
-    with fail_calls("s3", "PutObject", "SlowDown"):
-        answer = READERS[reader].handler({"Records": batch}, None)
-    waiting = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
-    assert waiting == [record["dynamodb"]["SequenceNumber"] for record in (placed, paid)]
-    assert READERS[reader].handler({"Records": batch}, None) == {"batchItemFailures": []}
-    assert len(harness.objects("failures")) == 1
-
-
 # messages -------------------------------------------------------------------------------------------------------------
 EVENT = {"id": "e1", "type": "OrderPaid", "schema": 1, "time": "2026-11-21T09:30:00.000Z", "version": 2, "data": {}}
 BAD_BODIES: dict[str, Any] = {

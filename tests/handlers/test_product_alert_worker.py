@@ -16,13 +16,13 @@ from functions.model.patterns import CAMPAIGN_BY_PRODUCT
 from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
 from functions.runtime import clients
 from functions.runtime.environment import load_environment
-from functions.shop import cancellation, customers, erasure, follows, placing, products
+from functions.shop import cancellation, customers, erasure, follows, products
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
 from functions.shop.unsubscribe import unsubscribe
-from local.world.harness import HOME_ADDRESS, STAFF, ShopHarness
-from proof.support.actors import get_stock
+from local.world.harness import STAFF, ShopHarness
+from proof.support.actors import get_stock, place_order_as
 from proof.support.client_faults import WireTap, crash_at, fail_calls, record_calls, run_before_call
 from tests.support.handlers import failed_ids
 
@@ -83,8 +83,7 @@ def costs(harness: ShopHarness, price: int) -> None:
 def sell_out(harness: ShopHarness, key: str) -> None:
     """Let the first customer order all mugs."""
     (part,) = get_stock(harness.shop, "mug")
-    wanted = {"mug": placing.RequestedLine(part.available)}
-    placing.place_order(harness.shop, PEOPLE[0], key, wanted, HOME_ADDRESS, {"key": key})
+    place_order_as(harness.shop, PEOPLE[0], key, mug=part.available)
 
 
 def told(harness: ShopHarness) -> Counter[str]:
@@ -137,18 +136,9 @@ def test_followers_of_a_discontinued_product_get_no_mail(shop: ShopHarness) -> N
     assert shop.sent_mails() == []
 
 
-def test_a_higher_price_a_new_name_or_more_stock_sends_no_mail(shop: ShopHarness) -> None:
-    receive(shop, "first")
-    shop.new_records()  # these records are lost
-    receive(shop, "second")
-    costs(shop, 1350)
-    products.update_product(shop.shop, STAFF, "mug", name="Blue cup")
-    assert messages(shop) == []
-
-
 def test_a_backordered_product_is_back_in_stock_when_more_pieces_arrive_than_are_owed(shop: ShopHarness) -> None:
     products.update_product(shop.shop, STAFF, "mug", backorder=True)
-    placing.place_order(shop.shop, PEOPLE[0], "key", {"mug": placing.RequestedLine(3)}, HOME_ADDRESS, {})
+    place_order_as(shop.shop, PEOPLE[0], "key", mug=3)
     receive(shop, "owed", 3)
     assert messages(shop) == []
     receive(shop, "more", 1)
@@ -165,8 +155,7 @@ def pot(shop: ShopHarness) -> ShopHarness:
 
 
 def buy_pots(harness: ShopHarness, key: str, pieces: int) -> str:
-    lines = {"pot": placing.RequestedLine(pieces)}
-    return placing.place_order(harness.shop, PEOPLE[1], key, lines, HOME_ADDRESS, {}).order.order_id
+    return place_order_as(harness.shop, PEOPLE[1], key, pot=pieces).order.order_id
 
 
 @pytest.mark.parametrize(
@@ -392,19 +381,6 @@ def test_after_a_crash_on_a_page_each_follower_gets_one_mail_except_an_unmarked_
     mine = campaign(shop)
     assert mine is not None
     assert mine.status == "SENT"
-
-
-def test_a_crash_on_a_page_repeats_no_more_than_that_page(shop: ShopHarness) -> None:
-    receive(shop, "first")
-    handle(*messages(shop))
-    (second,) = shop.take_messages("product_alert")
-    with crash_at("sesv2", "SendEmail", "before", 2):
-        handle(second)
-    claims_run_out(shop)
-    with record_calls("sesv2", "SendEmail") as sent:
-        work(shop, second)
-    assert len(sent) == 3, "two of that page, and one of the last"
-    assert told(shop) == EVERYBODY
 
 
 def test_while_the_provider_fails_the_page_is_retried_and_no_follower_is_skipped(shop: ShopHarness) -> None:

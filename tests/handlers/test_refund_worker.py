@@ -1,6 +1,5 @@
 """Tests the reaction to a refund: it pays once, over HTTP, under every failure."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,7 +11,6 @@ from functions.handlers import event_publisher, refund_worker
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.runtime import clients, secrets
 from functions.shop import accounts, cancellation, credit_payments
-from functions.shop import refunds as deciding
 from functions.shop.started_payments import start_payment
 from local.world.harness import ANN, STAFF, ShopHarness
 from tests.support.handlers import failed_ids
@@ -63,26 +61,6 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
     assert asked.headers["authorization"] == "Bearer sk_1", "the key is sent without the line break of its secret"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [(500, stripe_error(kind="api_error")), (429, stripe_error()), (401, stripe_error()), (409, stripe_error())],
-)
-def test_a_temporary_error_retries_only_its_own_message(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str, reply: Any
-) -> None:
-    other = harness.place_order("two")
-    harness.pay_order(other, "evt_2", "pi_2")
-    cancellation.cancel_order(harness.shop, ANN, other)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in harness.take_messages("refund")}
-    bank.replies.append(reply)
-    assert handle(messages[cancelled], messages[other]) == [messages[cancelled]["messageId"]]
-    (refund,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
-    assert refund.status == "REQUESTED"
-    assert handle(messages[cancelled]) == []
-    assert [it.status for it in harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=other)] == ["SUCCEEDED"]
-
-
 def test_a_permanently_rejected_refund_waits_for_staff_and_the_providers_message_is_not_logged(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -97,18 +75,6 @@ def test_a_permanently_rejected_refund_waits_for_staff_and_the_providers_message
     assert line["levelname"] == "WARNING"
     assert "Ann" not in str(lines)
     assert "4242" not in str(harness.partition(f"ORDER#{cancelled}"))
-
-
-def test_a_refund_that_failed_is_tried_again_through_the_stream(
-    harness: ShopHarness, bank: FakeStripe, cancelled: str
-) -> None:
-    bank.replies.append((400, stripe_error("charge_disputed")))
-    harness.process_all()
-    deciding.retry_refund(harness.shop, STAFF, cancelled, "pi_1-1")
-    harness.process_all(times=2)
-    (retried,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
-    assert (retried.status, retried.attempt) == ("SUCCEEDED", 2)
-    assert [asked.headers["idempotency-key"] for asked in bank.requests] == ["pi_1-1-1", "pi_1-1-2"]
 
 
 def test_a_key_that_was_changed_is_used_within_minutes(

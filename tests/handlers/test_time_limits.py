@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from functions.handlers import copies_reader, event_publisher, fulfilment_worker, order_notification_worker
+from functions.handlers import copies_reader, event_publisher, fulfilment_worker
 from functions.handlers.copies_reader import TOTALS_SECONDS
 from functions.model import changes, metrics
-from functions.model.retention import MAIL_ATTEMPT_SECONDS
 from functions.runtime.time_limit import MARGIN_SECONDS
 from local.world.harness import READERS, ShopHarness
 from proof.support.alarm_model import capture_metrics
@@ -91,26 +90,6 @@ def test_the_publisher_sends_what_it_has_prepared_and_the_rest_at_the_next_deliv
 
 
 # queues ---------------------------------------------------------------------------------------------------------------
-def test_a_worker_returns_the_messages_that_it_did_not_start(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    harness.open_shop()
-    messages = paid_messages(harness, "order_notification", 3)
-    context = FakeContext(MAIL_ATTEMPT_SECONDS + 3)
-    send = order_notification_worker.send_notification
-    monkeypatch.setattr(order_notification_worker, "send_notification", context.spending(2, send))
-    with capture_metrics() as told:
-        left = reported(order_notification_worker.handler({"Records": messages}, context))
-    assert left == [one["messageId"] for one in messages[2:]]
-    assert told.values(metrics.OUT_OF_TIME, function="order_notification") == [1]
-    assert told.values(metrics.EFFECTS_FAILED, function="order_notification") == []
-    context.remaining_seconds = 900
-    assert reported(order_notification_worker.handler({"Records": messages[2:]}, context)) == []
-    before = len(harness.sent_mails())
-    assert reported(order_notification_worker.handler({"Records": messages}, context)) == []
-    assert len(harness.sent_mails()) == before, "each mail was sent once"
-
-
 def test_a_message_that_was_not_started_comes_again_within_seconds(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

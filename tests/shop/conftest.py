@@ -52,3 +52,13 @@ def rival(shop: ShopContext, clock: ManualClock, dynamodb: "DynamoDBClient") -> 
     """The same shop as another process sees it. Its requests bypass the tap, so a test can interleave them."""
     table = Table(dynamodb, shop.table.name, ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     return ShopContext(table=table, new_id=shop.new_id, pepper=shop.pepper)
+
+
+@pytest.fixture(scope="module")
+def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
+    """One shop for all examples of a random test. Its clock is its own, and its retries last for hours."""
+    clock = ManualClock()
+    table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, retry_budget_seconds=36_000)
+    made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
+    open_shop(made, available=100_000)
+    return made

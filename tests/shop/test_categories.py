@@ -1,21 +1,16 @@
 """Categories: the tree of a catalogue, up and down, however deep and wide it is."""
 
-from functools import partial
-from itertools import accumulate
-
 import pytest
 
-from functions.model.entities import Category, ancestor_paths
-from functions.model.errors import AlreadyExists, NotAllowed, NotEmpty, NotFound, UnknownCategory
-from functions.model.table import CATEGORY
+from functions.model.entities import Category
+from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
 from functions.shop import categories, products
 from functions.shop.lists import ListRequest
-from functions.shop.shop import Caller, ShopContext
-from proof.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
+from functions.shop.shop import ShopContext
+from proof.support.actors import ANN, STAFF, create_stocked_product
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.support.pages import every_page
 
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 
@@ -58,55 +53,6 @@ def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_lon
     assert descendants(shop, "/kitchen/mugs/blue/") == descendants(shop, "/nothing/") == []
 
 
-def test_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: ShopContext, wire: WireTap) -> None:
-    grow(shop, "/few/", *(f"/few/{number}/" for number in range(3)))
-    for number in range(300):
-        made = categories.get_category(shop, "/few/")
-        one = Category(
-            catalog="main",
-            path=f"/many-{number}/",
-            name="x" * 1000,
-            created_at=made.created_at,
-            updated_at=made.updated_at,
-        )
-        shop.table.client.put_item(TableName=shop.table.name, Item=CATEGORY.encode(one))
-    wire.clear()
-    assert descendants(shop, "/few/") == ["/few/0/", "/few/1/", "/few/2/"]
-    assert (wire.operations, wire.units) == (["Query"], 0.5)
-    assert "FilterExpression" not in wire.requests[0].body
-
-
-def test_every_category_comes_once_page_after_page(shop: ShopContext) -> None:
-    wide = [f"/wide/{number:03}/" for number in range(30)]
-    grow(shop, "/wide/", *wide)
-    for ask in (categories.list_children, categories.list_descendants):
-        for limit in (1, 7, 30, 100):
-            assert [one.path for one in every_page(partial(ask, shop, path="/wide/"), limit)] == wide
-
-
-# many ancestors -------------------------------------------------------------------------------------------------------
-DEEP = tuple(accumulate(("a/" for _ in range(240)), initial="/"))[1:]
-
-
-@pytest.fixture
-def deep(shop: ShopContext, wire: WireTap) -> str:
-    """Create a chain of 240 categories. Return the path of the lowest category."""
-    grow(shop, *DEEP)
-    wire.clear()
-    return DEEP[-1]
-
-
-def test_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_time(
-    shop: ShopContext, wire: WireTap, deep: str
-) -> None:
-    found = categories.list_ancestors(shop, deep)
-    assert paths(found) == list(DEEP[:-1])
-    assert wire.operations == ["BatchGetItem"] * 3
-    asked = [key for request in wire.requests for key in request.body["RequestItems"][shop.table.name]["Keys"]]
-    assert asked == [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)], "exactly these keys"
-    assert wire.units == 0.5 * 240
-
-
 def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/")
     wire.clear()
@@ -139,13 +85,6 @@ def test_a_category_is_made_once(shop: ShopContext) -> None:
         with pytest.raises(AlreadyExists):
             categories.create_category(shop, STAFF, path, "Another")
         assert categories.get_category(shop, path).name == f"Name of {path}"
-
-
-def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: ShopContext) -> None:
-    grow(shop, "/kitchen/")
-    results = run_concurrently(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
-    assert sorted(type(result).__name__ for result in results) == ["AlreadyExists", "Category"]
-    assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
 def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: ShopContext) -> None:
@@ -181,25 +120,6 @@ def test_a_category_gets_another_name_and_stays_where_it_is(
     wire.clear()
     assert categories.rename_category(shop, STAFF, "/kitchen/", "Cooking") == renamed
     assert wire.operations == ["GetItem"], "a repeated command writes nothing"
-
-
-def test_two_new_names_at_once_are_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    grow(shop, "/kitchen/")
-    wire.run_before_call("UpdateItem", lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First"))
-    renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Second")
-    assert (renamed.name, renamed.version) == ("Second", 3)
-
-
-@pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
-def test_categories_are_for_staff_to_make(shop: ShopContext, caller: Caller) -> None:
-    grow(shop, "/kitchen/")
-    with pytest.raises(NotAllowed):
-        categories.create_category(shop, caller, "/garden/", "Garden")
-    with pytest.raises(NotAllowed):
-        categories.rename_category(shop, caller, "/kitchen/", "Mine")
-    with pytest.raises(NotAllowed):
-        categories.delete_category(shop, caller, "/kitchen/")
-    assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 
 def test_a_missing_category_cannot_be_renamed(shop: ShopContext) -> None:

@@ -8,18 +8,19 @@ import pytest
 
 from functions.dynamodb.writes import delete, put_if_absent
 from functions.model import table as t
+from functions.model.copies import number_of_order
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.lists import ListRequest
-from functions.shop.shop import Caller, ShopContext
-from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from functions.shop.placing import RequestedLine, place_order
+from functions.shop.shop import ShopContext
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, place
 from proof.support.client_faults import WireTap, reply_with
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
-
-EVE = Caller("eve")
+from tests.support.pages import every_page
 
 
 @pytest.fixture
@@ -79,22 +80,6 @@ def test_two_new_names_at_once_are_given_one_after_the_other(
     assert companies.rename_company(shop, STAFF, "acme", "Acme Two").version == 3
 
 
-@pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_companies_are_made_and_joined_by_staff_alone(shop: ShopContext, caller: Caller, wire: WireTap) -> None:
-    acts: list[Callable[[], object]] = [
-        lambda: companies.create_company(shop, caller, "hooli", "Hooli"),
-        lambda: companies.rename_company(shop, caller, "acme", "Acme"),
-        lambda: companies.add_member(shop, caller, "acme", caller.id),
-        lambda: companies.remove_member(shop, caller, "acme", caller.id),
-        lambda: companies.delete_company(shop, caller, "acme"),
-        lambda: companies.list_companies(shop, ListRequest(caller, 10)),
-    ]
-    for act in acts:
-        with pytest.raises(NotAllowed):
-            act()
-    assert wire.operations == []
-
-
 # members --------------------------------------------------------------------------------------------------------------
 def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
     shop: ShopContext, clock: ManualClock, wire: WireTap
@@ -131,22 +116,6 @@ def test_a_customer_is_in_one_company_at_most(shop: ShopContext) -> None:
         join(shop, "initech")
     assert refusal.value.company_id == "acme"
     assert customers.get_customer(shop, ANN, "ann") == joined
-
-
-def test_a_missing_company_cannot_be_joined_or_left(shop: ShopContext, wire: WireTap) -> None:
-    for act in (join, leave):
-        with pytest.raises(NotFound) as refusal:
-            act(shop, "nothing", "ann")
-        assert refusal.value.what == "company"
-        with pytest.raises(NotFound) as refusal:
-            act(shop, "acme", "nobody")
-        assert refusal.value.what == "customer"
-    join(shop)
-    with pytest.raises(NotFound) as refusal:
-        join(shop, "nothing")
-    assert refusal.value.what == "company", "the company is missing, although the customer is in another one"
-    with pytest.raises(NotFound):
-        companies.rename_company(shop, STAFF, "nothing", "Nothing")
 
 
 def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: ShopContext) -> None:
@@ -223,14 +192,6 @@ def test_a_customer_who_joins_two_companies_at_once_is_in_one(
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: join(rival))
-    assert join(shop).version == 2
-    assert members(shop) == ["ann"]
-
-
 def test_a_customer_who_joins_during_their_erasure_is_in_no_company(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
@@ -271,14 +232,6 @@ def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(
     assert wire.operations == ["GetItem", "TransactWriteItems"], "a concurrent rename is no conflict"
 
 
-def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: ShopContext) -> None:
-    people = [Caller(f"p{number:02}") for number in range(20)]
-    for one in people:
-        customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
-    run_in_threads(8, lambda one: join(shop, "acme", one.id), people)
-    assert members(shop) == [one.id for one in people]
-
-
 # the page -------------------------------------------------------------------------------------------------------------
 def fill(shop: ShopContext, number: int) -> None:
     """Add this number of members to the company."""
@@ -299,18 +252,6 @@ def test_a_company_and_its_members_are_one_query_and_one_more_read_for_a_member(
     wire.clear()
     assert companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme") == page
     assert wire.operations == ["GetItem", "Query"], "whether Ann is a member is read first"
-
-
-def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
-    join(shop)
-    join(shop, "initech", "bob")
-    for caller in (BOB, EVE, WAREHOUSE):
-        said = []
-        for id in ("acme", "nothing"):
-            with pytest.raises(NotFound) as refusal:
-                companies.get_company_with_members(shop, ListRequest(caller, 10), id)
-            said.append((str(refusal.value), vars(refusal.value)))
-        assert said[0] == said[1]
 
 
 def test_a_customer_who_has_left_gets_no_further_page(shop: ShopContext) -> None:
@@ -345,3 +286,23 @@ def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: 
     assert (page.company and page.company.name, page.members) == ("Acme & Daughters", ())
     with pytest.raises(NotFound):
         companies.get_company_with_members(shop, ListRequest(STAFF, 10), "nothing")
+
+
+# orders ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_an_order_is_in_the_list_of_the_company_that_its_customer_had(shop: ShopContext, count: int) -> None:
+    place(shop, "before", mug=1)
+    companies.add_member(shop, STAFF, "acme", ANN.id)
+    placed = [place(shop, f"key-{number}", mug=1) for number in range(count)]
+    for_ann = place_order(shop, STAFF, "key", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, customer_id=ANN.id).order
+    assert for_ann.company_id == "acme", "staff order for the company of the customer"
+    companies.remove_member(shop, STAFF, "acme", ANN.id)
+    for one in [*placed, place(shop, "after", mug=1)]:
+        shop.table.write(put_if_absent(t.ORDER_NUMBER, next(number_of_order(one))))
+    found = every_page(lambda request: companies.list_orders_of_company(shop, request, "acme"), 2)
+    assert sorted(one.order_id for one in found) == sorted(one.order_id for one in placed)
+    assert [one.placed_at for one in found] == sorted((one.placed_at for one in placed), reverse=True)
+    with pytest.raises(NotFound):
+        companies.list_orders_of_company(shop, ListRequest(STAFF, 1), "other")
+    with pytest.raises(NotAllowed):
+        companies.list_orders_of_company(shop, ListRequest(ANN, 1), "acme")

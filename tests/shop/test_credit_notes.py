@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Invoice, Line, Order, TaxLine, TaxRate
-from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
+from functions.model.errors import NotFound, TooMuch
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
 from functions.model.pricing import SHIPPING, price_rows
 from functions.shop import cancellation, credit_notes, taxes
@@ -293,37 +293,9 @@ def test_a_return_during_a_dispute_is_credited_once_however_the_dispute_ends(sho
         assert get_order(shop, order.order_id).undocumented == (0 if outcome == "won" else order.total - 1250)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_the_list_of_undocumented_orders_has_pages(shop: ShopContext, clock: ManualClock, count: int) -> None:
-    orders = []
-    for number in range(count):
-        orders.append(sold(shop, f"key-{number}", mug=1).order_id)
-        clock.sleep(60)
-    for number, id in enumerate(orders):
-        report_external_refund(shop, payment_of(shop, id), 1, provider_id=f"re_{number}")
-    first = credit_notes.list_undocumented_orders(shop, ListRequest(STAFF, 2))
-    rest = (
-        credit_notes.list_undocumented_orders(shop, ListRequest(STAFF, 2, first.cursor)).items if first.cursor else ()
-    )
-    assert [order.order_id for order in (*first.items, *rest)] == orders
-
-
 def payment_of(shop: ShopContext, order_id: str) -> str:
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id)
     return payment.payment_id
-
-
-def test_only_staff_decide_about_undocumented_money(shop: ShopContext, order: Order) -> None:
-    for caller in (ANN, BOB, WAREHOUSE):
-        with pytest.raises(NotAllowed):
-            credit_notes.list_undocumented_orders(shop, ListRequest(caller, 1))
-        with pytest.raises(NotAllowed):
-            credit_notes.document_withdrawal(shop, caller, "key", order.order_id)
-    with pytest.raises(NotFound):
-        credit_notes.document_withdrawal(shop, STAFF, "key", "no-such-order")
-    pending = place(shop, "other", mug=1)
-    with pytest.raises(WrongState):
-        credit_notes.document_withdrawal(shop, STAFF, "key", pending.order_id)
 
 
 def test_an_order_lists_its_invoice_first_and_a_customer_all_documents(shop: ShopContext, order: Order) -> None:

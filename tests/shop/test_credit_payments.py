@@ -1,18 +1,14 @@
 """Tests payments with credit: in full or in part, once, and only by the owner. No money is created or lost."""
 
-from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.table import Table
 from functions.model.entities import Order
 from functions.model.errors import (
-    CommandRejected,
-    IdempotencyKeyReused,
     InsufficientFunds,
     InvalidInput,
     NotFound,
@@ -23,9 +19,7 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.patterns import REFUNDS_OF_ORDER
-from functions.model.table import ROWS_BY_TYPE
 from functions.shop import accounts, cancellation, credit_payments, erasure, refund_processing
-from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
 from functions.shop.refunds import MAX_PAYMENTS
@@ -35,19 +29,15 @@ from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
-    WAREHOUSE,
     advance_to_status,
-    archive_order,
     create_stocked_product,
     get_order,
-    open_shop,
     place,
     report_payment,
     run_in_threads,
 )
 from proof.support.client_faults import WireTap
 from proof.support.examples import many
-from proof.support.tapped_client import ManualClock
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -60,9 +50,6 @@ from tests.support.credit_actions import (
     transfer,
 )
 from tests.support.order_money import payments as payments_of
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 NOBODY = "nobodys"
 NO_PROVIDER: Any = None  # refunds to credit need no provider
@@ -145,18 +132,6 @@ def test_a_credit_payment_is_refunded_to_its_account(shop: ShopContext) -> None:
     )
 
 
-def test_a_payment_is_made_once_for_each_key(shop: ShopContext) -> None:
-    order, mine = place(shop, mug=2), new_store_credit(shop, 5000)
-    first, again = pay(shop, order, mine, 100), pay(shop, order, mine, 100)
-    assert (again.replayed, again.result) == (True, first.result)
-    assert (balance(shop, mine), get_order(shop, order.order_id).paid) == (4900, 100)
-    with pytest.raises(IdempotencyKeyReused):
-        pay(shop, order, mine, 200)
-    with pytest.raises(IdempotencyKeyReused):
-        pay(shop, order, mine)
-    assert pay(shop, order, mine, 100, key="another").result["payment_id"] != first.result["payment_id"]
-
-
 def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: ShopContext) -> None:
     create_stocked_product(shop, "cap", 5, price=1500, currency="USD")
     order = place(shop, cap=1)
@@ -217,34 +192,6 @@ def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
     assert pay(shop, order, known["mine"]).result["due"] == 0, "the rejected command did not use up its key"
 
 
-@pytest.mark.parametrize("status", ["PAID", "FULFILLING", "SHIPPED", "DELIVERED", "CANCELLED", "LAPSED"])
-def test_only_an_order_that_waits_for_its_money_takes_any(shop: ShopContext, status: str) -> None:
-    order, mine = advance_to_status(shop, place(shop), status), new_store_credit(shop)
-    with pytest.raises(WrongState) as refusal:
-        pay(shop, order, mine)
-    assert (refusal.value.state, refusal.value.command) == (status, "pay")
-    assert balance(shop, mine) == 5000
-
-
-def test_an_archived_order_takes_no_money(shop: ShopContext) -> None:
-    order, mine = advance_to_status(shop, place(shop), "CANCELLED"), new_store_credit(shop)
-    archive_order(shop, order.order_id, to_stub=True)
-    with pytest.raises(WrongState):
-        pay(shop, order, mine)
-
-
-def test_anothers_order_is_not_there_to_be_paid(shop: ShopContext) -> None:
-    order, code = place(shop), new_gift_card(shop)
-    for caller in (BOB, WAREHOUSE):
-        with pytest.raises(NotFound) as refusal:
-            pay(shop, order, code, caller=caller)
-        assert refusal.value.what == "order"
-        with pytest.raises(NotFound):
-            credit_payments.list_payments_of_order(shop, ListRequest(caller, 10), order.order_id)
-    with pytest.raises(NotFound):
-        credit_payments.pay_with_credit(shop, ANN, "p", "nobodys-order", CreditSource(new_store_credit(shop)))
-
-
 def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop: ShopContext) -> None:
     order, mine, bobs = place(shop), new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
@@ -271,14 +218,6 @@ def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: ShopContext) -> Non
         pay(shop, order, mine, key="one more")
     assert refusal.value.most == MAX_PAYMENTS
     assert balance(shop, mine) == 5000 - 10 * MAX_PAYMENTS
-
-
-def test_the_payments_of_an_order_are_shown_page_by_page(shop: ShopContext) -> None:
-    order, mine = place(shop), new_store_credit(shop)
-    ids = {pay(shop, order, mine, 10, key=f"p{number}").result["payment_id"] for number in range(3)}
-    first = credit_payments.list_payments_of_order(shop, ListRequest(ANN, 2), order.order_id)
-    rest = credit_payments.list_payments_of_order(shop, ListRequest(ANN, 2, first.cursor), order.order_id)
-    assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
 
 
 # concurrent payments --------------------------------------------------------------------------------------------------
@@ -311,41 +250,7 @@ def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: ShopContext, riv
     assert (found.status, found.paid, payments_of(shop, order.order_id)) == ("PENDING", 0, [])
 
 
-def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    one, two, code = place(shop, "k1"), place(shop, "k2"), new_gift_card(shop, 2500)
-    wire.run_before_call("TransactWriteItems", lambda: pay(rival, two, code, 2500, key="p2"))
-    with pytest.raises(InsufficientFunds):
-        pay(shop, one, code, 2500, key="p1")
-    assert [get_order(shop, order.order_id).status for order in (one, two)] == ["PENDING", "PAID"]
-
-
-def test_one_order_paid_by_eight_threads_is_paid_once(shop: ShopContext) -> None:
-    order, mine, code = place(shop), new_store_credit(shop, 5000), new_gift_card(shop, 5000)
-
-    def try_it(number: int) -> int:
-        try:
-            return int(pay(shop, order, (mine, code)[number % 2], 700, key=f"p{number}").result["amount"])
-        except CommandRejected:
-            return 0
-
-    taken = sum(run_in_threads(8, try_it, range(8)))
-    assert taken == get_order(shop, order.order_id).paid == 2100
-    assert balance(shop, mine) + balance(shop, gift_card_account_id(shop, code)) == 10_000 - taken
-
-
 # random commands lose no money ----------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
-    """One shop for all examples. Each example has its own orders, keys and gift cards."""
-    clock = ManualClock()
-    table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, retry_budget_seconds=36_000)
-    made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
-    open_shop(made, available=100_000)
-    return made
-
-
 EXAMPLES = count()
 Step = tuple[str, int, int, int]
 STEPS = st.tuples(

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import WriteConflict, put_if_absent
@@ -64,16 +63,6 @@ def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: ShopContext,
     wire.clear()
     refresh_name(shop, order)
     assert (wire.operations, wire.units) == (["GetItem"], 1.0)
-
-
-def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(
-    shop: ShopContext, wire: WireTap
-) -> None:
-    order = place(shop, mug=1, pot=1)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
-    assert wire.units_of["TransactWriteItems"] == 3 + 2 * 2, "3, and 2 for each product"
-    assert wire.units_of["BatchGetItem"] == 6, "order, customer, tax table, shipping methods, two products"
-    assert (order.customer_name, order.customer_version) == ("Ann Ash", 1)
 
 
 def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: ShopContext, wire: WireTap) -> None:
@@ -172,16 +161,6 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
     refresh_name(shop, closed)
     refresh_name(shop, order)
     assert get_order(shop, order.order_id) == closed
-
-
-def test_a_name_whose_answer_was_lost_is_found_there_again(shop: ShopContext, wire: WireTap) -> None:
-    order = listed(shop, place(shop, mug=1))
-    change_profile(shop, ANN, ANN.id, "Ann Elm")
-    wire.lose_response("UpdateItem")
-    with pytest.raises(ReadTimeoutError):
-        propagate_name(shop, CHANGE, ANN.id)
-    assert propagate_name(shop, CHANGE, ANN.id) == 1
-    assert get_order(shop, order.order_id).customer_name == "Ann Elm"
 
 
 def test_another_customers_orders_keep_their_name(shop: ShopContext) -> None:

@@ -1,9 +1,5 @@
 """Tests orders of which a part was sent and the rest was cancelled: the unsent goods are released and refunded."""
 
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +7,8 @@ from hypothesis import strategies as st
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound, TooMuch, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
-from functions.shop import cancellation, discounts, refunds, returns, shipments
+from functions.shop import cancellation, discounts, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -25,10 +20,8 @@ from proof.support.actors import (
     available_by_part,
     create_stocked_product,
     get_order,
-    get_stock,
     order_after_change,
     place,
-    run_concurrently,
     set_shipping_prices,
 )
 from proof.support.client_faults import WireTap
@@ -118,30 +111,6 @@ def test_a_partly_stopped_order_drops_its_rest_and_returns_goods_and_money_in_on
     assert refunded_total(shop, order.order_id) == 3750
 
 
-@pytest.mark.parametrize("steps", [(cut, arrive), (arrive, cut)], ids=["cut first", "arrives first"])
-def test_a_shortened_order_is_delivered_with_its_shipped_pieces_and_closes(
-    shop: ShopContext, order: Order, clock: ManualClock, steps: tuple[Callable[[ShopContext, Order], Order], ...]
-) -> None:
-    steps[0](shop, order)
-    clock.sleep(60)
-    now = steps[1](shop, order)
-    assert (now.status, now.delivered_at) == ("DELIVERED", moment(1))
-    (marker,) = expiry_markers(shop, order.order_id)
-    assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
-    assert return_pieces(shop, order, mug=2).result["amount"] == 2500
-
-
-def test_an_order_cut_short_is_assumed_delivered_as_any_other(
-    shop: ShopContext, order: Order, clock: ManualClock
-) -> None:
-    cut(shop, order)
-    clock.sleep(60)
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now)] == [order.order_id]
-    assert shipments.assume_delivered(shop, order.order_id)
-    assert get_order(shop, order.order_id).status == "DELIVERED"
-    assert parcels(shop, order) == ["DELIVERED", "CANCELLED"]
-
-
 def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: ShopContext, order: Order) -> None:
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert arrive(shop, order).status == "CUT_REQUESTED"
@@ -187,14 +156,6 @@ def test_dropped_backordered_pieces_are_no_longer_owed(shop: ShopContext) -> Non
     short = cut(shop, order)
     assert (short.status, counted(short, "dropped"), available_by_part(shop, "jug")) == ("SHIPPED", {"jug": 1}, [0])
     assert refunded_total(shop, order.order_id) == 1250
-
-
-def test_goods_of_many_parts_are_all_free_again(shop: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 8, parts=4)
-    order = send(shop, advance_to_status(shop, place(shop, vase=5), "FULFILLING"), 1, vase=2)
-    cut(shop, order)
-    assert sum(available_by_part(shop, "vase")) == 8 - 2
-    assert sum(part.received for part in get_stock(shop, "vase")) == 8
 
 
 def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
@@ -274,34 +235,6 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: ShopContext) -> None:
-    for number in range(6):
-        order = advance_to_status(shop, place(shop, f"k{number}", mug=2), "CUT_REQUESTED")
-        stopped, sent = run_concurrently(
-            lambda id=order.order_id: cancellation.agree_cancel(shop, WAREHOUSE, id),  # type: ignore[misc]
-            lambda order=order: send(shop, order, 2),  # type: ignore[misc]
-        )
-        assert isinstance(stopped, WrongState) != isinstance(sent, WrongState)
-        now = get_order(shop, order.order_id)
-        if isinstance(sent, WrongState):
-            assert (now.status, now.dropped, parcels(shop, order)[1]) == ("SHIPPED", 1, "CANCELLED")
-            assert refunded_total(shop, order.order_id) == 1250
-            back_again: Any = send_all_back(shop, order, mug=1)
-            assert isinstance(back_again, IdempotentResult)
-        else:
-            assert (now.status, now.dropped, parcels(shop, order)[1]) == ("SHIPPED", 0, "DISPATCHED")
-            assert refunded_total(shop, order.order_id) == 0
-            arrive(shop, order, 2)
-            send_all_back(shop, order, mug=2)
-    assert available_by_part(shop) == [10]
-
-
-def send_all_back(shop: ShopContext, order: Order, **quantities: int) -> IdempotentResult:
-    arrive(shop, order, 1)
-    lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
-    return returns.return_goods(shop, WAREHOUSE, f"all of {order.order_id}", order.order_id, lines)
-
-
 @pytest.mark.parametrize("faster", ["the parcel", "the cut"])
 def test_a_parcel_that_arrives_just_as_the_rest_is_stopped_delivers_the_order(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap, faster: str

@@ -10,13 +10,12 @@ from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.entities import FeedEntry, Order, OrderNumber
-from functions.model.errors import NotAllowed
 from functions.shop import feed
 from functions.shop.lists import ListPage, ListRequest
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF, WAREHOUSE
-from proof.support.client_faults import WireTap
+from proof.support.actors import STAFF
 from proof.support.samples import SAMPLES, archived_order, moment, order, payment, refund
+from tests.support.pages import every_page
 
 List = Callable[..., ListPage[Any]]
 
@@ -43,13 +42,7 @@ def put_money(shop: ShopContext, number: int) -> None:
 
 def read_all(shop: ShopContext, listed: List, limit: int = 2, since: str | None = None, **how: Any) -> list[Any]:
     """Return the items of a list, read page by page."""
-    found: list[Any] = []
-    page = listed(shop, ListRequest(STAFF, limit, since=since), **how)
-    found += page.items
-    while page.cursor:
-        page = listed(shop, ListRequest(STAFF, limit, page.cursor, since=since), **how)
-        found += page.items
-    return found
+    return every_page(lambda request: listed(shop, replace(request, since=since), **how), limit)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
@@ -120,19 +113,3 @@ def test_an_unreadable_order_does_not_hide_the_others(shop: ShopContext) -> None
     shop.table.on_decode_error = lambda image, error: seen.append(image)
     assert [one.order_id for one in read_all(shop, feed.list_orders, oldest_first=True)] == ["o2"]
     assert seen == [odd]
-
-
-@pytest.mark.parametrize("count", [1, 30])
-def test_a_page_costs_the_same_at_any_number_of_orders(shop: ShopContext, wire: WireTap, count: int) -> None:
-    put_orders(shop, *(order(order_id=f"q{n}", placed_at=moment(n)) for n in range(count)))
-    wire.clear()
-    feed.list_orders(shop, ListRequest(STAFF, 1), oldest_first=False)
-    assert sorted(wire.operations) == ["BatchGetItem", *["Query"] * 4]
-    assert dict(wire.units_of) == {"Query": 4 * 0.5, "BatchGetItem": 0.5}
-
-
-@pytest.mark.parametrize("listed", [feed.list_orders, feed.list_documents, feed.list_payments, feed.list_refunds])
-def test_only_staff_read_the_lists(shop: ShopContext, listed: List) -> None:
-    for caller in (ANN, WAREHOUSE):
-        with pytest.raises(NotAllowed):
-            listed(shop, ListRequest(caller, 1), oldest_first=True)

@@ -4,19 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import Follow
-from functions.model.errors import NotAllowed, NotFound, NotRegistered
-from functions.model.table import FOLLOW
+from functions.model.errors import NotFound, NotRegistered
 from functions.shop import follows
 from functions.shop.erasure import erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
-from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
+from proof.support.actors import ANN, BOB, STAFF
 from proof.support.client_faults import WireTap
-from proof.support.samples import AT, moment
+from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.support.pages import every_page
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
@@ -37,14 +33,6 @@ def test_one_write_shows_in_both_directions(shop: ShopContext, wire: WireTap) ->
     follows.follow_product(shop, BOB, "mug")
     assert (followers(shop), followers(shop, "pot")) == (["ann", "bob"], ["ann"])
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
-
-
-def test_following_twice_changes_nothing(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
-    first = follows.follow_product(shop, ANN, "mug")
-    clock.sleep(60)
-    wire.clear()
-    assert follows.follow_product(shop, ANN, "mug") == first
-    assert wire.operations == ["BatchGetItem"]
 
 
 def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: ShopContext, wire: WireTap) -> None:
@@ -81,13 +69,6 @@ def test_an_unregistered_or_erased_customer_follows_nothing(shop: ShopContext) -
     assert followers(shop) == []
 
 
-def test_followed_many_times_at_once_it_is_one(shop: ShopContext) -> None:
-    results = run_concurrently(*[lambda: follows.follow_product(shop, ANN, "mug")] * 5)
-    assert [result.version for result in results] == [1] * 5
-    assert len({result.created_at for result in results}) == 1
-    assert followers(shop) == ["ann"]
-
-
 def test_the_slower_of_two_follow_commands_finds_the_work_done(
     shop: ShopContext, rival: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -99,35 +80,3 @@ def test_the_slower_of_two_follow_commands_finds_the_work_done(
     wire.run_before_call("PutItem", lambda: follows.follow_product(rival, ANN, "mug"))
     assert follows.follow_product(shop, ANN, "mug").created_at > first.created_at
     assert followers(shop) == ["ann"]
-
-
-@pytest.mark.parametrize("operation", ["PutItem", "DeleteItem"])
-def test_a_lost_answer_changes_nothing(shop: ShopContext, patient_wire: WireTap, operation: str) -> None:
-    shop.table.client = patient_wire.client
-    patient_wire.lose_response(operation)
-    follows.follow_product(shop, ANN, "mug")
-    assert followers(shop) == ["ann"]
-    follows.unfollow_product(shop, ANN, "mug")
-    follows.follow_product(shop, ANN, "pot")
-    assert (followers(shop), followers(shop, "pot")) == ([], ["ann"])
-
-
-@pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: ShopContext, caller: Caller) -> None:
-    follows.follow_product(shop, ANN, "mug")
-    with pytest.raises(NotFound):
-        follows.list_follows_of_customer(shop, ListRequest(caller, 10), "ann")
-    with pytest.raises(NotAllowed):
-        follows.list_followers_of_product(shop, ListRequest(caller, 10), "mug")
-    assert len(follows.list_follows_of_customer(shop, ListRequest(STAFF, 10), "ann").items) == 1
-
-
-@pytest.mark.parametrize("limit", [1, 7, 30, 100])
-def test_both_lists_come_once_page_after_page(shop: ShopContext, limit: int) -> None:
-    ids = [f"x{number:02}" for number in range(30)]
-    for id in ids:
-        shop.table.write(put_if_absent(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))
-        shop.table.write(put_if_absent(FOLLOW, Follow(customer_id=id, product_id="jug", created_at=AT)))
-    of_customer = every_page(lambda request: follows.list_follows_of_customer(shop, request, "cid"), limit)
-    of_product = every_page(lambda request: follows.list_followers_of_product(shop, request, "jug"), limit)
-    assert [one.product_id for one in of_customer] == [one.customer_id for one in of_product] == ids

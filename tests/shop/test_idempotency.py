@@ -1,12 +1,12 @@
 """Tests commands with an idempotency key: they run once, repeat their answer, and store only a hash of the key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import Write, WriteConflict, update
@@ -14,10 +14,13 @@ from functions.model.errors import IdempotencyKeyReused, NotFound
 from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.retention import COMMAND_DAYS
 from functions.model.table import PRODUCT
+from functions.shop import accounts, credit_payments, offline_payments, products, refunds, returns
 from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
 from functions.shop.shop import ShopContext, retry_on_conflict
+from proof.support.actors import ANN, STAFF, advance_to_status, place
 from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock
+from tests.support.credit_actions import new_store_credit
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
 
@@ -102,25 +105,65 @@ def test_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: Sho
     assert record().replayed, "the expired item still exists, so it cannot be written again"
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
-    max_leaves=6,
-)
-BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
+# commands -------------------------------------------------------------------------------------------------------------
+RECEIVED = offline_payments.ReceivedPayment("CASH", 100, "EUR", "receipt 7", "2026-11-20")
+EUROS, MUG = {"currency": "EUR"}, returns.ReturnedGoods(1, restock=True)
+COMMANDS: list[tuple[Callable[..., IdempotentResult], dict[str, Any], list[dict[str, Any]]]] = [
+    # the command, its arguments, and changes that make it another command. An order is given by its status.
+    (products.receive_stock, {"product_id": "mug", "quantity": 5}, [{"quantity": 6}, {"product_id": "pot"}]),
+    (
+        accounts.issue_store_credit,
+        {"customer_id": "ann", "amount": 5, **EUROS},
+        [{"customer_id": "bob"}, {"amount": 6}],
+    ),
+    (accounts.transfer_credit, {"source": None, "to_account_id": None, "amount": 5, **EUROS}, [{"amount": 6}]),
+    (credit_payments.pay_with_credit, {"order_id": "PENDING", "source": None, "amount": 5}, [{"amount": None}]),
+    (
+        offline_payments.record_offline_payment,
+        {"order_id": "PENDING", "received": RECEIVED},
+        [{"received": replace(RECEIVED, amount=200)}],
+    ),
+    (
+        refunds.refund_order,
+        {"order_id": "PAID", "amount": 500},
+        [{"amount": 501}, {"to": "credit"}, {"explanation": refunds.Explanation("OTHER")}],
+    ),
+    (
+        returns.return_goods,
+        {"order_id": "DELIVERED", "lines": {"mug": MUG}},
+        [
+            {"lines": {"mug": replace(MUG, quantity=2)}},
+            {"lines": {"mug": replace(MUG, restock=False)}},
+            {"to": "credit"},
+            {"refund_shipping": True},
+        ],
+    ),
+]
 
 
-@given(BODIES, BODIES)
-def test_two_bodies_have_one_fingerprint_only_if_they_are_the_same(one: dict[str, Any], two: dict[str, Any]) -> None:
-    assert (fingerprint(one) == fingerprint(two)) == (repr(sorted_deep(one)) == repr(sorted_deep(two)))
-    assert fingerprint(one).startswith("1:")
+@pytest.mark.parametrize(("command", "asked", "others"), COMMANDS)
+def test_a_key_repeats_its_command_and_is_refused_for_any_other(
+    shop: ShopContext, command: Callable[..., IdempotentResult], asked: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
+    """tests/api/test_old_keys.py repeats all commands that have a key, months later."""
+    mine, caller = new_store_credit(shop), ANN if "source" in asked else STAFF
+    known = {"source": accounts.CreditSource(mine), "to_account_id": new_store_credit(shop, customer_id="bob")}
+    asked = {name: known.get(name, value) for name, value in asked.items()}
+    if "order_id" in asked:
+        asked["order_id"] = advance_to_status(shop, place(shop), asked["order_id"]).order_id
+    send = partial(command, shop, caller, "k", **asked)
+    first = send()
+    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    again = send()
+    assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
+    for other in others:
+        with pytest.raises(IdempotencyKeyReused):
+            send(**other)
+    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
 
 
-def sorted_deep(value: Any) -> Any:
-    """Return the value with sorted names. Unlike `==`, it keeps True and 1 different."""
-    match value:
-        case dict():
-            return {name: sorted_deep(value[name]) for name in sorted(value)}
-        case list():
-            return [sorted_deep(each) for each in value]
-    return value
+def test_a_fingerprint_ignores_the_sequence_of_fields_and_nothing_else() -> None:
+    body = {"lines": {"mug": 1, "pot": 2}, "note": "é"}
+    assert fingerprint(body) == fingerprint({"note": "é", "lines": {"pot": 2, "mug": 1}})
+    others: list[Any] = [{}, {**body, "note": None}, {**body, "lines": {"mug": "1", "pot": 2}}, {**body, "note": True}]
+    assert len({fingerprint(other) for other in (body, *others, {**body, "note": 1})}) == 6

@@ -12,12 +12,12 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.entities import FeedEntry, ListName, Order, OrderNumber
-from functions.model.errors import InvalidInput, NotAllowed, NotFound
+from functions.model.errors import InvalidInput
 from functions.model.flat_columns import FLAT_LISTS
 from functions.shop import list_exports
 from functions.shop.list_exports import get_export, request_export, to_csv, write_next_part
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF
+from proof.support.actors import STAFF
 from proof.support.samples import SAMPLES, archived_order, moment, order, payment, refund
 
 Files = dict[str, bytes]
@@ -210,11 +210,6 @@ def test_an_export_that_has_expired_is_not_written(shop: ShopContext) -> None:
 
 
 # requests -------------------------------------------------------------------------------------------------------------
-def test_a_repeated_request_returns_the_same_export(shop: ShopContext) -> None:
-    assert request(shop) == request(shop)
-    assert request(shop) != request(shop, key="other")
-
-
 @pytest.mark.parametrize(
     ("until", "field"), [(START, "from"), (Instant("2000-01-01T00:00:00.000Z"), "from"), (moment(367 * 24 * 60), "to")]
 )
@@ -222,13 +217,3 @@ def test_a_range_is_neither_empty_nor_longer_than_a_year(shop: ShopContext, unti
     with pytest.raises(InvalidInput) as wrong:
         request(shop, until=until)
     assert wrong.value.field == field
-
-
-def test_only_staff_export_lists_and_see_them(shop: ShopContext) -> None:
-    export_id = request(shop)
-    with pytest.raises(NotAllowed):
-        request_export(shop, ANN, "k", "orders", START, END)
-    with pytest.raises(NotAllowed):
-        get_export(shop, ANN, export_id)
-    with pytest.raises(NotFound):
-        get_export(shop, STAFF, "other")

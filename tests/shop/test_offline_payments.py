@@ -7,9 +7,7 @@ import pytest
 
 from functions.model.entities import Order, Payment
 from functions.model.errors import (
-    IdempotencyKeyReused,
     InvalidInput,
-    NotAllowed,
     NotFound,
     WrongCurrency,
     WrongState,
@@ -25,13 +23,10 @@ from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
     ANN,
     STAFF,
-    WAREHOUSE,
     advance_to_status,
-    archive_order,
     get_order,
     place,
     report_payment,
-    run_concurrently,
 )
 from proof.support.client_faults import WireTap
 from tests.support import order_money
@@ -75,22 +70,6 @@ def test_an_offline_payment_pays_its_order_in_one_transaction(shop: ShopContext,
     assert (get_order(shop, order.order_id).status, get_order(shop, order.order_id).paid) == ("PAID", 2500)
 
 
-def test_an_order_is_paid_in_parts_offline_and_by_card(shop: ShopContext) -> None:
-    order = place(shop)
-    assert record(shop, order, amount=1000)["due"] == 1500
-    assert record(shop, order, "second", amount=500, method="CASH")["due"] == 1000
-    report_payment(shop, order, amount=1000)
-    assert get_order(shop, order.order_id).status == "PAID"
-
-
-def test_a_payment_is_recorded_once_for_each_key(shop: ShopContext) -> None:
-    order = place(shop)
-    assert record(shop, order, amount=100) == record(shop, order, amount=100)
-    assert get_order(shop, order.order_id).paid == 100
-    with pytest.raises(IdempotencyKeyReused):
-        record(shop, order, amount=200)
-
-
 @pytest.mark.parametrize("status", ["PENDING", "PAID", "CANCELLED"])
 def test_money_that_the_order_does_not_need_is_paid_back_by_hand(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
@@ -116,12 +95,6 @@ def test_a_refund_of_an_offline_payment_can_go_to_store_credit(shop: ShopContext
     assert done.status == "SUCCEEDED"
 
 
-def test_an_order_with_the_most_payments_refunds_any_other(shop: ShopContext) -> None:
-    order = order_money.pay_in_parts(shop, place(shop), *[10] * MAX_PAYMENTS)
-    assert record(shop, order, amount=100)["due"] == 2450
-    assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(100, "EXCESS")]
-
-
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
@@ -136,25 +109,6 @@ def test_an_impossible_payment_is_rejected(shop: ShopContext, changed: dict[str,
     with pytest.raises(error):
         record(shop, order, **changed)
     assert record(shop, order, received_on="2026-11-21")["due"] == 0, "the rejected command did not use up its key"
-
-
-def test_an_unknown_or_archived_order_takes_no_payment(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "CANCELLED")
-    archive_order(shop, order.order_id, to_stub=True)
-    with pytest.raises(WrongState):
-        record(shop, order)
-    with pytest.raises(NotFound):
-        record(shop, replace(order, order_id="no-such-order"))
-
-
-@pytest.mark.parametrize("caller", [ANN, WAREHOUSE])
-def test_only_staff_record_and_reverse(shop: ShopContext, caller: Caller) -> None:
-    order = place(shop)
-    payment_id = record(shop, order, amount=100)["payment_id"]
-    with pytest.raises(NotAllowed):
-        record(shop, order, caller=caller)
-    with pytest.raises(NotAllowed):
-        reverse(shop, order, payment_id, caller=caller)
 
 
 # reversing ------------------------------------------------------------------------------------------------------------
@@ -201,14 +155,6 @@ def test_a_payment_that_staff_did_not_record_is_not_reversed(shop: ShopContext) 
     assert str(refusal.value) == "cannot reverse: the payment is made by CARD"
     with pytest.raises(NotFound):
         reverse(shop, order, "pi_2")
-
-
-def test_a_payment_is_reversed_once_though_several_try(shop: ShopContext) -> None:
-    order = place(shop)
-    payment_id = record(shop, order, amount=1000)["payment_id"]
-    done = run_concurrently(*(lambda key=str(n): reverse(shop, order, payment_id, key) for n in range(4)))
-    assert [isinstance(one, WrongState) for one in done].count(False) == 1
-    assert get_order(shop, order.order_id).paid == 0
 
 
 # beside the money -----------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
-"""Tests orders: reads, lists, and changes of the address."""
+"""Tests orders: the search by phone, archived orders, changes of the address, and the timeline."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,15 +10,25 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_newer
 from functions.model.copies import number_of_order
-from functions.model.entities import ArchivedOrder, ExpiryMarker, Order, Payment, Refund, Return, Shipment
+from functions.model.entities import (
+    ArchivedOrder,
+    EarlierTimeline,
+    ExpiryMarker,
+    Order,
+    Payment,
+    Refund,
+    Return,
+    Shipment,
+)
 from functions.model.errors import InvalidInput, NotAllowed, NotFound, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ORDER_NUMBER
+from functions.model.timelines import KEPT_ENTRIES, MAX_ENTRIES, merge_timeline
 from functions.shop import credit_payments, orders, refunds, returns, shipments
 from functions.shop.erasure import point_stub_to_object, remove_address_from_order
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
-from functions.shop.placing import RequestedLine, place_order
+from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ArchiveUnavailable, ShopContext
 from proof.support.actors import (
     ANN,
@@ -30,54 +39,23 @@ from proof.support.actors import (
     advance_to_status,
     archive_order,
     archive_with_object,
+    create_stocked_product,
     get_order,
     order_after_change,
     pay,
     place,
+    place_order_as,
     report_payment,
     run_concurrently,
 )
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
+from tests.shop.test_discounts import offer
+from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
+from tests.support.pages import every_page
 
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
-
-
-# reads ----------------------------------------------------------------------------------------------------------------
-def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
-    order = place(shop)
-    for caller in (ANN, STAFF):
-        assert orders.get_order(shop, caller, order.order_id) == order
-        assert orders.get_order_with_lines(shop, caller, order.order_id) == (order, None)
-        assert orders.get_order_owner(shop, caller, order.order_id).customer_id == "ann"
-        whole = orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id).items
-        assert [item for item in whole if isinstance(item, Order)] == [order]
-    for caller in (BOB, WAREHOUSE):
-        for read in (orders.get_order, orders.get_order_with_lines, orders.get_order_owner):
-            with pytest.raises(NotFound):
-                read(shop, caller, order.order_id)
-        with pytest.raises(NotFound):
-            orders.get_order_item_collection(shop, ListRequest(caller, 10), order.order_id)
-        with pytest.raises(NotFound):
-            orders.list_orders_of_customer(shop, ListRequest(caller, 10), "ann")
-
-
-def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
-    shop: ShopContext, clock: ManualClock
-) -> None:
-    placed = []
-    for number in range(4):
-        placed.append(place(shop, f"k{number}", mug=1).order_id)
-        clock.now += timedelta(minutes=1)
-    for oldest_first, expected in ((True, placed[1:3]), (False, placed[2:0:-1])):
-        page = orders.list_orders_by_status(
-            shop, ListRequest(STAFF, 10, since=moment(1), until=moment(3)), "PENDING", oldest_first=oldest_first
-        )
-        assert [each.order_id for each in page.items] == expected
-    for caller in (ANN, WAREHOUSE):
-        with pytest.raises(NotAllowed):
-            orders.list_orders_by_status(shop, ListRequest(caller, 10), "PENDING", oldest_first=True)
 
 
 # by phone -------------------------------------------------------------------------------------------------------------
@@ -94,14 +72,9 @@ def copied(shop: ShopContext, order: Order) -> Order:
     return order
 
 
-def found_by_phone(shop: ShopContext, phone: str, limit: int = 2) -> list[str]:
-    found: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = orders.list_orders_by_phone(shop, ListRequest(STAFF, limit, cursor), phone)
-        found += [order.order_id for order in page.items]
-        if (cursor := page.cursor) is None:
-            return found
+def found_by_phone(shop: ShopContext, phone: str) -> list[str]:
+    found = every_page(lambda request: orders.list_orders_by_phone(shop, request, phone), 2)
+    return [order.order_id for order in found]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
@@ -241,35 +214,6 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     assert orders.change_address(shop, STAFF, order.order_id, HOME_ADDRESS).address == HOME_ADDRESS
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
-        "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
-    ],
-)  # fmt: skip
-def test_the_address_of_a_packed_or_closed_order_cannot_change(shop: ShopContext, status: str) -> None:
-    before = advance_to_status(shop, place(shop), status)
-    with pytest.raises(WrongState) as refusal:
-        orders.change_address(shop, ANN, before.order_id, ELSEWHERE)
-    assert (refusal.value.state, refusal.value.command) == (status, "change_address")
-    assert get_order(shop, before.order_id) == before
-
-
-def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_nothing(shop: ShopContext) -> None:
-    order = place(shop)
-    for caller in (BOB, WAREHOUSE):
-        for id in (order.order_id, "none"):
-            with pytest.raises(NotFound) as refusal:
-                orders.change_address(shop, caller, id, ELSEWHERE)
-            assert refusal.value.what == "order"
-    assert get_order(shop, order.order_id) == order
-    archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
-    with pytest.raises(WrongState) as wrong:
-        orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
-    assert wrong.value.state == "ARCHIVED"
-
-
 def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
@@ -290,3 +234,59 @@ def test_of_a_concurrent_address_change_and_shipment_the_parcel_has_the_stored_a
         parcel = shipments.get_order_for_packing(shop, WAREHOUSE, id)
         assert parcel.status == "FULFILLING"
         assert parcel.address == (HOME_ADDRESS if isinstance(said, WrongState) else ELSEWHERE)
+
+
+# timelines ------------------------------------------------------------------------------------------------------------
+def change_address(shop: ShopContext, clock: ManualClock, order_id: str, times: int) -> None:
+    for number in range(times):
+        clock.sleep(60)
+        orders.change_address(shop, ANN, order_id, replace(HOME_ADDRESS, street=f"{clock.now} Elm Row {number}"))
+
+
+def owned(shop: ShopContext, order_id: str) -> list[Any]:
+    return list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id))
+
+
+def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entries(
+    shop: ShopContext, clock: ManualClock, wire: WireTap
+) -> None:
+    order_id = place_order_as(shop, ANN, "k", mug=1).order.order_id
+    change_address(shop, clock, order_id, MAX_ENTRIES)
+    assert [type(item) for item in owned(shop, order_id)] == [Order]
+    wire.clear()
+    change_address(shop, clock, order_id, 1)
+    assert [name for name in wire.operations if name not in ("GetItem", "Query")] == ["TransactWriteItems"]
+    earlier, order = sorted(owned(shop, order_id), key=lambda item: type(item).__name__)
+    assert isinstance(earlier, EarlierTimeline)
+    assert (earlier.first_version, len(earlier.entries)) == (2, MAX_ENTRIES + 1 - KEPT_ENTRIES)
+    assert len(order.timeline) == KEPT_ENTRIES
+    change_address(shop, clock, order_id, 2 * MAX_ENTRIES)
+    events = merge_timeline(owned(shop, order_id))
+    assert [event.version for event in events] == list(range(1, 3 + 3 * MAX_ENTRIES))
+    assert [event.event for event in events] == ["OrderPlaced", *["OrderAddressChanged"] * (1 + 3 * MAX_ENTRIES)]
+    assert [event.at for event in events] == sorted({event.at for event in events})
+
+
+def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
+    shop: ShopContext, clock: ManualClock, wire: WireTap
+) -> None:
+    offer(shop, rate=100, limit=1)
+    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
+    for id in ids:
+        create_stocked_product(shop, id, 1)
+    wanted = {id: RequestedLine(1) for id in ids}
+    placed = place_order(shop, ANN, "k", wanted, HOME_ADDRESS, {"lines": ids}, "SPRING").order
+    assert isinstance(placed, Order)
+    others = len(["fulfilling", "shipped", "delivered"]) + 5
+    change_address(shop, clock, placed.order_id, MAX_ENTRIES - others)
+    (readdressed,) = (item for item in owned(shop, placed.order_id) if isinstance(item, Order))
+    part = placed.total // 5
+    order = deliver_order(shop, pay_in_parts(shop, readdressed, *[part] * 4, placed.total - 4 * part))
+    wire.clear()
+    return_pieces(shop, order, **dict.fromkeys(ids, 1))
+    (returned,) = (request.body for request in wire.requests if request.operation == "TransactWriteItems")
+    assert len(returned["TransactItems"]) == 100, "there is no room for the earlier entries"
+    assert [type(item) for item in owned(shop, placed.order_id) if isinstance(item, EarlierTimeline)] == []
+    events = merge_timeline(owned(shop, placed.order_id))
+    assert [event.version for event in events] == list(range(1, len(events) + 1))
+    assert events[-1].event == "OrderReturned"

@@ -1,6 +1,7 @@
-"""Tests orders that are shipped in parts: all shipments together have the ordered pieces, at every concurrency."""
+"""Tests shipments: of whole orders and of parts, which together have the ordered pieces, at every concurrency."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -9,22 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.model.entities import Order, Shipment
+from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import AlreadyExists, CommandRejected, InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shipments import MAX_SHIPMENTS
-from functions.shop.shop import ShopContext
+from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import (
+    ANN,
+    BOB,
     STAFF,
     WAREHOUSE,
     advance_to_status,
+    archive_order,
     available_by_part,
     create_stocked_product,
     get_order,
     order_after_change,
     place,
-    run_concurrently,
+    place_order_as,
+    report_payment,
     run_in_threads,
 )
 from proof.support.client_faults import WireTap
@@ -109,45 +115,6 @@ def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
     )
     assert pieces(shop, order, "shipped") == {"mug": 2, "pot": 0}
     assert pieces(shop, order, "delivered") == {"mug": 0, "pot": 0}
-
-
-def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered(
-    shop: ShopContext, order: Order, clock: ManualClock
-) -> None:
-    seen = []
-    steps: list[Any] = [
-        lambda: send(shop, order, 1, mug=2),
-        lambda: send(shop, order, 2, pot=1),
-        lambda: deliver(shop, order, 2),
-        lambda: deliver(shop, order, 1),
-        lambda: send(shop, order, 3, mug=1, pot=1),
-        lambda: deliver(shop, order, 3),
-    ]
-    for step in steps:
-        clock.sleep(60)
-        step()
-        agrees(shop, order)
-        seen.append(get_order(shop, order.order_id).status)
-    assert seen == ["PARTIALLY_SHIPPED"] * 4 + ["SHIPPED", "DELIVERED"]
-    now = get_order(shop, order.order_id)
-    assert (now.parcels, now.delivered_at, now.version) == (3, moment(6), 9)
-    assert parcels(shop, order) == {
-        "1": ("DELIVERED", {"mug": 2}),
-        "2": ("DELIVERED", {"pot": 1}),
-        "3": ("DELIVERED", {"mug": 1, "pot": 1}),
-    }
-    (marker,) = expiry_markers(shop, order.order_id)
-    assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
-
-
-@pytest.mark.parametrize("quantities", [{"mug": 3, "pot": 2}, {}])
-def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
-    shop: ShopContext, order: Order, quantities: dict[str, int]
-) -> None:
-    send(shop, order, 1, **quantities)
-    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
-    assert get_order(shop, order.order_id).status == "SHIPPED"
-    agrees(shop, order)
 
 
 def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: ShopContext) -> None:
@@ -238,33 +205,6 @@ def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_of_two_concurrent_dispatches_of_different_parts_one_succeeds(
-    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: send(rival, order, 1, "rival", mug=3))
-    with pytest.raises(WrongState):
-        send(shop, order, 1, mug=3, pot=2)
-    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3}), "2": ("REQUESTED", {"pot": 2})}
-    agrees(shop, order)
-
-
-def test_two_identical_concurrent_dispatches_make_one_parcel(shop: ShopContext, order: Order) -> None:
-    sent = run_concurrently(*[lambda: send(shop, order, 1, mug=1)] * 4)
-    assert {shipment.version for shipment in sent} == {2}
-    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 1}), "2": ("REQUESTED", {"mug": 2, "pot": 2})}
-
-
-def test_two_parcels_that_arrive_at_once_deliver_the_order_once(
-    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
-) -> None:
-    send(shop, order, 1, mug=3)
-    send(shop, order, 2)
-    wire.run_before_call("TransactWriteItems", lambda: deliver(rival, order, 1))
-    deliver(shop, order, 2)
-    agrees(shop, order)
-    assert get_order(shop, order.order_id).status == "DELIVERED"
-
-
 def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: ShopContext, order: Order) -> None:
     def hand(number: int) -> None:
         for parcel in range(1, 6):
@@ -306,24 +246,6 @@ def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext,
 
 
 # shipments that are assumed to be delivered ---------------------------------------------------------------------------
-def test_all_parcels_of_an_unconfirmed_order_are_marked_as_delivered_at_once(
-    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
-) -> None:
-    send(shop, order, 1, mug=1)
-    send(shop, order, 2, mug=2)
-    send(shop, order, 3)
-    deliver(shop, order, 2)
-    clock.sleep(60)
-    wire.clear()
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now)] == [order.order_id]
-    assert shipments.assume_delivered(shop, order.order_id)
-    assert wire.operations[-1] == "TransactWriteItems"
-    assert wire.operations.count("TransactWriteItems") == 1
-    agrees(shop, order)
-    assert not shipments.assume_delivered(shop, order.order_id)
-    assert get_order(shop, order.order_id).delivered_at == moment(1)
-
-
 def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
     shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
@@ -346,3 +268,163 @@ def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
     agrees(shop, order)
     assert shipments.assume_delivered(shop, order.order_id)
     agrees(shop, order)
+
+
+# shipments of a whole order -------------------------------------------------------------------------------------------
+def parcel_of(shop: ShopContext, order_id: str) -> Shipment:
+    (shipment,) = shipments.list_shipments_of_order(shop, STAFF, order_id)
+    return shipment
+
+
+def dispatch(shop: ShopContext, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
+    return shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
+
+
+def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
+    """Return the order's lines. Each line has these numbers of shipped and delivered pieces."""
+    return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
+
+
+def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: ShopContext, clock: ManualClock) -> None:
+    order = advance_to_status(shop, place(shop, mug=2, pot=1), "PAID")
+    clock.sleep(60)
+    fulfilment = fulfil_order(shop, order.order_id)
+    assert fulfilment is not None
+    shipment = fulfilment.shipment
+    assert shipment == parcel_of(shop, order.order_id)
+    assert shipment == Shipment(
+        order_id=order.order_id,
+        shipment_id=f"{order.order_id}-1",
+        customer_id="ann",
+        status="REQUESTED",
+        quantities={"mug": 2, "pot": 1},
+        created_at=moment(1),
+        updated_at=moment(1),
+    )
+    assert get_order(shop, order.order_id) == order_after_change(
+        order, status="FULFILLING", parcels=1, version=3, updated_at=moment(1)
+    )
+
+
+def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: ShopContext, clock: ManualClock) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    before = parcel_of(shop, order.order_id)
+    clock.sleep(60)
+    sent = dispatch(shop, order)
+    assert sent == replace(
+        before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
+    )
+    assert get_order(shop, order.order_id) == order_after_change(
+        order, status="SHIPPED", lines=counted(order, shipped=2), version=4, updated_at=moment(1)
+    )
+    for caller in (ANN, STAFF, WAREHOUSE):
+        assert shipments.list_shipments_by_tracking(shop, caller, "dhl", "42") == (sent,)
+    for carrier, number, caller in (("dhl", "43", ANN), ("ups", "42", ANN), ("dhl", "42", BOB)):
+        with pytest.raises(NotFound):
+            shipments.list_shipments_by_tracking(shop, caller, carrier, number)
+
+
+def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: ShopContext) -> None:
+    mine = dispatch(shop, advance_to_status(shop, place(shop, "one"), "FULFILLING"))
+    other = place_order_as(shop, BOB, "two", mug=1).order
+    assert isinstance(other, Order)
+    theirs = dispatch(shop, advance_to_status(shop, other, "FULFILLING"))
+    assert mine.tracking_number == theirs.tracking_number
+    assert shipments.list_shipments_by_tracking(shop, ANN, "dhl", "42") == (mine,)
+    assert shipments.list_shipments_by_tracking(shop, BOB, "dhl", "42") == (theirs,)
+    for caller in (STAFF, WAREHOUSE):
+        found = shipments.list_shipments_by_tracking(shop, caller, "dhl", "42")
+        assert {one.order_id for one in found} == {mine.order_id, theirs.order_id}
+    with pytest.raises(NotFound):
+        shipments.list_shipments_by_tracking(shop, Caller("eve"), "dhl", "42")
+
+
+@pytest.mark.parametrize("asked", ["dhl", "DHL", "Dhl "])
+def test_a_carrier_is_the_same_however_it_is_typed(shop: ShopContext, asked: str) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    parcel = f"{order.order_id}-1"
+    sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
+    assert sent.carrier == "dhl"
+    assert shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "a repeat"
+    assert shipments.list_shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
+
+
+def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: ShopContext, clock: ManualClock) -> None:
+    order = advance_to_status(shop, place(shop), "SHIPPED")
+    clock.sleep(60)
+    arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    assert (arrived.status, arrived.version, arrived.updated_at) == ("DELIVERED", 3, moment(1))
+    assert get_order(shop, order.order_id) == order_after_change(
+        order,
+        status="DELIVERED",
+        lines=counted(order, shipped=2, delivered=2),
+        delivered_at=moment(1),
+        version=5,
+        updated_at=moment(1),
+    )
+    (expiry,) = expiry_markers(shop, order.order_id)
+    assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))] == []
+
+
+@pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
+@pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
+def test_a_parcel_is_not_sent_a_second_time_another_way(
+    shop: ShopContext, status: str, carrier: str, number: str
+) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    dispatch(shop, order)
+    if status == "DELIVERED":
+        shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    with pytest.raises(WrongState) as refusal:
+        dispatch(shop, order, carrier, number)
+    assert (refusal.value.what, refusal.value.command) == ("shipment", "dispatch")
+    assert parcel_of(shop, order.order_id).tracking_number == "42"
+
+
+def test_a_parcel_is_not_delivered_before_it_is_sent(shop: ShopContext) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    with pytest.raises(WrongState) as refusal:
+        shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    assert refusal.value.state == "REQUESTED"
+    assert get_order(shop, order.order_id) == order
+
+
+def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: ShopContext) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    assert shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id).address == order.address
+    archive_order(shop, order.order_id, to_stub=True)
+    with pytest.raises(NotFound):
+        shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id)
+
+
+# unconfirmed orders ---------------------------------------------------------------------------------------------------
+def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: ManualClock) -> None:
+    early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
+    clock.sleep(60)
+    late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
+    clock.sleep(60)
+    dispatch(shop, late, number="43")
+    in_between = clock.now - timedelta(seconds=30)
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, in_between)] == [early.order_id], (
+        "the order was placed long ago, but only just shipped"
+    )
+    assert shipments.assume_delivered(shop, early.order_id)
+    assert get_order(shop, early.order_id).status == "DELIVERED"
+    assert not shipments.assume_delivered(shop, early.order_id), "the order was delivered in between"
+    assert get_order(shop, early.order_id).version == 5
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))] == [
+        late.order_id
+    ]
+
+
+def test_a_late_payment_while_a_parcel_is_sent_loses_neither(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    wire.run_before_call(
+        "TransactWriteItems", lambda: report_payment(rival, order, event_id="evt_9", payment_id="pi_9")
+    )
+    assert dispatch(shop, order).status == "DISPATCHED"
+    assert get_order(shop, order.order_id).status == "SHIPPED"
+    assert available_by_part(shop) == [8]

@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import put_if_newer
-from functions.model.changes import parse_change
+from functions.dynamodb.writes import put_if_absent, put_if_newer
 from functions.model.copies import order_summary
 from functions.model.entities import ArchivedOrder, Line, Order, TaxRate
 from functions.model.errors import (
@@ -31,7 +31,7 @@ from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.taxes import replace_tax_table
-from local.world.dynamodb_engine import Engine
+from local.world.harness import ShopHarness
 from proof.support.actors import (
     ANN,
     BOB,
@@ -50,8 +50,7 @@ from proof.support.actors import (
     set_tax_rate,
 )
 from proof.support.client_faults import WireTap
-from proof.support.samples import moment
-from proof.support.stream_records import read_stream_records
+from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
 
 
@@ -86,11 +85,8 @@ def place_for(shop: ShopContext, caller: Caller, customer_id: str, key: str = "k
     return place_order(shop, caller, key, lines, HOME_ADDRESS, {}, customer_id=customer_id)
 
 
-def test_staff_order_in_the_name_of_a_customer_with_the_customers_name_and_limit(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_staff_order_in_the_name_of_a_customer_with_the_customers_name_and_limit(shop: ShopContext) -> None:
     placed = place_for(shop, STAFF, "ann").order
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert isinstance(placed, Order)
     assert (placed.customer_id, placed.customer_name, placed.placed_by) == ("ann", "Ann Ash", STAFF.id)
     assert place_for(shop, STAFF, "ann").order == placed, "a repeated request places no second order"
@@ -144,22 +140,7 @@ def test_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:
         get_order(shop, derive_order_id(shop, "ann", "key-1"))
 
 
-def test_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine: Engine) -> None:
-    order = place(shop, mug=2, pot=1)
-    found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
-    (placed,) = [change for change in found if change is not None and change.name == "OrderPlaced"]
-    assert placed.after == order
-    assert placed.after.lines.keys() == {"mug", "pot"}
-
-
 # prices -------------------------------------------------------------------------------------------------------
-def test_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
-    products.update_product(shop, STAFF, "mug", None, 333)
-    order = place(shop, mug=3)
-    assert (order.total, order.lines["mug"].price, order.currency) == (999, 333, "EUR")
-    assert type(order.total) is int
-
-
 def test_the_price_shown_to_the_client_must_be_the_current_price(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
@@ -293,35 +274,11 @@ def test_a_key_with_another_body_is_refused(shop: ShopContext) -> None:
     assert available_by_part(shop) == [8]
 
 
-def test_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: ShopContext) -> None:
-    lines = {"mug": RequestedLine(1)}
-    first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
-    again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})
-    assert (again.order.order_id, again.replayed) == (first.order.order_id, True)
-    for body in ({"lines": {"mug": 1, "pot": 2}}, {"lines": {"mug": "1", "pot": 2}, "note": "é"}, {}):
-        with pytest.raises(IdempotencyKeyReused):
-            place_order(shop, ANN, "k", lines, HOME_ADDRESS, body)
-
-
-def test_the_same_key_of_another_customer_is_another_order(shop: ShopContext) -> None:
-    one, two = place(shop), place_order_as(shop, BOB, "key-1", mug=2)
-    assert not two.replayed
-    assert one.order_id != two.order.order_id
-    assert available_by_part(shop) == [6]
-
-
 def test_a_refused_placement_does_not_burn_its_key(shop: ShopContext) -> None:
     with pytest.raises(OutOfStock):
         place_order_as(shop, ANN, "k", mug=11)
     products.receive_stock(shop, STAFF, "more", "mug", 1)
     assert not place_order_as(shop, ANN, "k", mug=11).replayed
-
-
-@pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "DELIVERED", "ARCHIVING"])
-def test_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: ShopContext, status: str) -> None:
-    moved_on = advance_to_status(shop, place(shop), status)
-    assert place_order_as(shop, ANN, "key-1", mug=2).order == moved_on
-    assert available_by_part(shop) == [10 if status in ("CANCELLED", "LAPSED") else 8]
 
 
 def test_the_key_of_an_archived_order_answers_with_its_stub(shop: ShopContext) -> None:
@@ -345,13 +302,6 @@ def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Sh
 
 
 # conflicts ----------------------------------------------------------------------------------------------------
-def test_an_order_among_conflicts_is_placed_once(shop: ShopContext, wire: WireTap) -> None:
-    wire.cancel_transactions("None", "TransactionConflict", times=5)
-    order = place(shop, mug=2)
-    assert get_order(shop, order.order_id) == order
-    assert available_by_part(shop) == [8]
-
-
 def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -363,3 +313,63 @@ def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(
     assert wire.pop_unused_replies()
     assert available_by_part(shop) == [10]
     place(shop, mug=2)
+
+
+# the limit of unpaid orders -------------------------------------------------------------------------------------------
+MOST = 3
+
+
+def add_summaries(shop: ShopContext, *statuses: str) -> None:
+    """Write summaries of Ann's orders, oldest first."""
+    for number, status in enumerate(statuses):
+        placed: Any = {"order_id": f"o{number}", "status": status, "placed_at": moment(number)}
+        shop.table.write(put_if_absent(ORDER_SUMMARY, replace(SAMPLES[ORDER_SUMMARY], **placed)))
+
+
+@pytest.fixture
+def limited(shop: ShopContext) -> ShopContext:
+    return replace(shop, unpaid_orders_per_customer=MOST)
+
+
+def test_a_customer_with_too_many_unpaid_orders_must_pay_or_cancel_one(harness: ShopHarness) -> None:
+    harness.open_shop()
+    shop = replace(harness.shop, unpaid_orders_per_customer=MOST)
+    for number in range(MOST):
+        place_order_as(shop, ANN, f"key-{number}", mug=1)
+    harness.process_all()
+    with pytest.raises(TooManyUnpaidOrders, match="you have 3 or more unpaid orders: pay or cancel one of them first"):
+        place_order_as(shop, ANN, "one more", mug=1)
+    harness.pay_order(place_order_as(shop, ANN, "key-1", mug=1).order.order_id)
+    harness.process_all()
+    place_order_as(shop, ANN, "one more", mug=1)
+
+
+def test_a_repeated_key_gets_its_order_even_above_the_limit(limited: ShopContext) -> None:
+    placed = place_order_as(limited, ANN, "key", mug=1)
+    add_summaries(limited, *["PENDING"] * MOST)
+    again = place_order_as(limited, ANN, "key", mug=1)
+    assert (again.order, again.replayed) == (placed.order, True)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "accepted"),
+    [
+        (["PENDING"] * MOST, False),
+        (["PENDING"] * (MOST - 1), True),
+        (["PENDING", "PAID", "PENDING", "PAID", "PENDING", "PAID"], False),
+        (["PENDING", "PENDING", "PENDING", "PAID", "PAID", "PAID", "PAID"], True),
+        (["CANCELLED", "EXPIRED", "PAID", "DELIVERED"], True),
+    ],
+)
+def test_only_unpaid_orders_among_the_newest_count(limited: ShopContext, statuses: list[str], accepted: bool) -> None:
+    add_summaries(limited, *statuses)
+    if accepted:
+        place_order_as(limited, ANN, "key", mug=1)
+    else:
+        with pytest.raises(TooManyUnpaidOrders):
+            place_order_as(limited, ANN, "key", mug=1)
+
+
+def test_orders_of_other_customers_do_not_count(limited: ShopContext) -> None:
+    add_summaries(limited, *["PENDING"] * MOST)
+    place_order_as(limited, BOB, "key", mug=1)

@@ -9,19 +9,15 @@ from functions.model.errors import (
     AlreadyExists,
     Discontinued,
     IdempotencyKeyReused,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
     UnknownCategory,
 )
 from functions.model.table import PRODUCT
 from functions.shop import cancellation, products
 from functions.shop.lists import ListRequest
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
     STAFF,
-    WAREHOUSE,
     available_by_part,
     create_stocked_product,
     ensure_category,
@@ -46,35 +42,6 @@ def test_a_product_is_made_once(shop: ShopContext) -> None:
     with pytest.raises(AlreadyExists):
         products.create_product(shop, STAFF, "mug", "Another mug", 1, "EUR", 1)
     assert products.get_product(shop, "mug").name == "Blue mug"
-
-
-def test_only_a_product_with_one_part_of_stock_can_be_backordered(shop: ShopContext) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        products.create_product(shop, STAFF, "jug", "Jug", 1, "EUR", 2, backorder=True)
-    assert refused.value.field == "backorder"
-    assert products.create_product(shop, STAFF, "jug", "Jug", 1, "EUR", 1, backorder=True).backorder
-
-
-@pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
-def test_products_are_for_staff(shop: ShopContext, caller: Caller) -> None:
-    with pytest.raises(NotAllowed):
-        products.create_product(shop, caller, "jug", "Jug", 1, "EUR", 1)
-    with pytest.raises(NotAllowed):
-        products.update_product(shop, caller, "mug", "Mug", 1)
-    with pytest.raises(NotAllowed):
-        products.receive_stock(shop, caller, "k", "mug", 1)
-    assert available_by_part(shop) == [10]
-
-
-def test_a_missing_product_is_not_found(shop: ShopContext) -> None:
-    with pytest.raises(NotFound):
-        products.get_product(shop, "jug")
-    with pytest.raises(NotFound):
-        get_stock(shop, "jug")
-    with pytest.raises(NotFound):
-        products.update_product(shop, STAFF, "jug", "Jug", None)
-    with pytest.raises(NotFound):
-        products.receive_stock(shop, STAFF, "k", "jug", 1)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +69,6 @@ def test_fields_that_are_not_given_stay_unchanged(
 def test_an_update_to_the_current_values_writes_nothing(shop: ShopContext, wire: WireTap) -> None:
     assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False, "/").version == 1
     assert wire.operations == ["GetItem"]
-
-
-def test_two_changes_at_once_are_both_kept(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.run_before_call("UpdateItem", lambda: products.update_product(rival, STAFF, "mug", None, 999))
-    changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
-    assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
 
 
 # categories ---------------------------------------------------------------------------------------------------
@@ -167,24 +128,6 @@ def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(s
     assert products.update_product(shop, STAFF, "mug", price=999).category == "/"
 
 
-def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_parts_of_stock(
-    shop: ShopContext, wire: WireTap
-) -> None:
-    for number in range(6):
-        create_stocked_product(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
-    wire.clear()
-    five = products.list_products_in_category(shop, ListRequest(ANN, 5), "/jugs/")
-    assert wire.operations == ["Query", "BatchGetItem"]
-    assert [offered.available for offered in five.items] == [20] * 5
-    wire.clear()
-    six = products.list_products_in_category(shop, ListRequest(ANN, 6), "/jugs/")
-    assert wire.operations == ["Query", "BatchGetItem", "BatchGetItem"]
-    assert [offered.available for offered in six.items] == [20] * 6
-    wire.clear()
-    assert products.list_products_in_category(shop, ListRequest(ANN, 5), "/none/").items == ()
-    assert wire.operations == ["Query"]
-
-
 def test_a_product_needs_a_category_that_its_catalogue_has(shop: ShopContext, wire: WireTap) -> None:
     ensure_category(shop, "/kitchen/", "b2b")
     with pytest.raises(UnknownCategory) as refused:
@@ -224,18 +167,6 @@ def test_goods_are_spread_evenly_over_the_parts(shop: ShopContext, quantity: int
     stock = get_stock(shop, "jug")
     assert [part.available for part in stock] == [part.received for part in stock] == shares
     assert [part.version for part in stock] == [2 if share else 1 for share in shares]
-
-
-def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: ShopContext) -> None:
-    first, again = (products.receive_stock(shop, STAFF, "k", "mug", 5) for _ in range(2))
-    assert (first.result, first.replayed) == (again.result, not again.replayed)
-    assert available_by_part(shop) == [15]
-    with pytest.raises(IdempotencyKeyReused):
-        products.receive_stock(shop, STAFF, "k", "mug", 6)
-    with pytest.raises(IdempotencyKeyReused):
-        products.receive_stock(shop, STAFF, "k", "pot", 5)
-    products.receive_stock(shop, replace(STAFF, id="staff-2"), "k", "mug", 6)
-    assert available_by_part(shop) == [21]
 
 
 def test_two_receipts_at_once_both_count(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:

@@ -4,20 +4,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.table import Table
 from functions.dynamodb.writes import update
-from functions.model.entities import Order, hash_to_bucket
+from functions.model.entities import Order, ShippingMethod, TaxRate, hash_to_bucket
 from functions.model.errors import CommandRejected, OutOfStock
 from functions.model.patterns import REDEMPTION_POOL_BY_CODE
-from functions.model.table import ROWS_BY_TYPE, STOCK
-from functions.shop import cancellation, discounts, products
+from functions.model.table import STOCK
+from functions.shop import (
+    cancellation,
+    categories,
+    customers,
+    discounts,
+    products,
+    sellers,
+    shipping_methods,
+    taxes,
+)
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -28,10 +36,9 @@ from proof.support.actors import (
     advance_to_status,
     available_by_part,
     create_stocked_product,
+    ensure_category,
     get_order,
     get_stock,
-    open_shop,
-    order_after_change,
     place,
     place_order_as,
     report_payment,
@@ -40,19 +47,6 @@ from proof.support.actors import (
 )
 from proof.support.client_faults import WireTap
 from proof.support.examples import many
-from proof.support.tapped_client import ManualClock
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-
-def test_of_two_orders_for_the_last_piece_one_succeeds(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    create_stocked_product(shop, "jug", 1)
-    wire.run_before_call("TransactWriteItems", lambda: place_order_as(rival, BOB, "k", jug=1))
-    with pytest.raises(OutOfStock) as refusal:
-        place_order_as(shop, ANN, "k", mug=1, jug=1)
-    assert refusal.value.short == {"jug": 0}
-    assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
 def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: ShopContext) -> None:
@@ -70,14 +64,6 @@ def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: ShopCont
     assert {refusal.short["jug"] for refusal in refusals} == {0}
     assert available_by_part(shop, "jug") == [0]
     assert len(list(cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027)))) == 5
-
-
-def test_one_placement_sent_twice_at_once_is_one_order(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    theirs: list[PlacedOrder] = []
-    wire.run_before_call("TransactWriteItems", lambda: theirs.append(place_order_as(rival, ANN, "k", mug=2)))
-    mine = place_order_as(shop, ANN, "k", mug=2)
-    assert (mine.replayed, mine.order) == (True, theirs[0].order)
-    assert available_by_part(shop) == [8]
 
 
 def test_one_placement_by_eight_threads_is_one_order(shop: ShopContext) -> None:
@@ -116,41 +102,45 @@ def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
     place(shop, "k", vase=10)
 
 
-def orders_of(shop: ShopContext, product_id: str) -> list[int]:
-    """Return how many pieces of a product each unpaid order has."""
-    found = [
-        get_order(shop, it.order_id) for it in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))
-    ]
-    return [order.lines[product_id].quantity for order in found if product_id in order.lines]
+# two changes at once --------------------------------------------------------------------------------------------------
+Changed = Callable[[ShopContext, str], Any]
+CHANGES: dict[str, tuple[str, Changed]] = {
+    # by kind of item: the request that writes it, and a command that stores this city or name
+    "category": ("UpdateItem", lambda shop, name: categories.rename_category(shop, STAFF, "/mugs/", name)),
+    "customer": ("UpdateItem", lambda shop, name: customers.change_profile(shop, ANN, "ann", name)),
+    "product": ("UpdateItem", lambda shop, name: products.update_product(shop, STAFF, "mug", name)),
+    "seller": (
+        "PutItem",
+        lambda shop, city: sellers.replace_seller(shop, STAFF, replace(HOME_ADDRESS, city=city), []),
+    ),
+    "tax table": (
+        "UpdateItem",
+        lambda shop, city: taxes.replace_tax_table(shop, STAFF, [TaxRate.from_text(f"{city} standard 2026-01-01 1")]),
+    ),
+    "shipping methods": (
+        "UpdateItem",
+        lambda shop, name: shipping_methods.replace_shipping_table(
+            shop, STAFF, [ShippingMethod(id=name.lower(), name=name, rates=())]
+        ),
+    ),
+}
 
 
-def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 40, parts=4)
-
-    def try_it(number: int) -> int:
-        try:
-            return place(shop, f"k{number}", vase=7).lines["vase"].quantity
-        except OutOfStock:
-            return 0
-
-    sold = sum(run_in_threads(6, try_it, range(12)))
-    assert sold <= 40
-    assert sum(available_by_part(shop, "vase")) == 40 - sold
-    assert min(available_by_part(shop, "vase")) >= 0
-    assert sold == sum(orders_of(shop, "vase"))
+@pytest.mark.parametrize("kind", CHANGES)
+def test_of_two_changes_at_once_the_slower_is_made_after_the_other(
+    shop: ShopContext, rival: ShopContext, wire: WireTap, kind: str
+) -> None:
+    ensure_category(shop, "/mugs/")
+    operation, change = CHANGES[kind]
+    before = change(shop, "AT").version
+    wire.run_before_call(operation, lambda: change(rival, "DE"))
+    changed = change(shop, "FR")
+    assert changed.version == before + 2
+    assert "FR" in str(changed).upper()
+    assert change(shop, "FR") == changed, "it is stored"
 
 
 # random commands lose no piece --------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
-    """One shop for all examples. Each example sells its own products."""
-    clock = ManualClock()
-    table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
-    made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
-    open_shop(made)
-    return made
-
-
 EXAMPLES = count()
 ENDED = ("CANCELLED", "LAPSED")
 LIMIT = 2
@@ -243,36 +233,3 @@ def test_goods_and_redemptions_are_neither_made_nor_lost(
         except CommandRejected:
             continue
         trade.must_add_up(backorder=backorder)
-
-
-def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    order = place(shop, mug=3)
-    wire.run_before_call("TransactWriteItems", lambda: cancellation.lapse_order(rival, order.order_id))
-    with pytest.raises(CommandRejected):
-        cancellation.cancel_order(shop, ANN, order.order_id)
-    assert available_by_part(shop) == [10]
-
-
-def test_two_cancels_at_once_give_the_goods_back_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    order = place(shop, mug=3)
-    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
-    assert cancellation.cancel_order(shop, ANN, order.order_id).version == 2
-    assert available_by_part(shop) == [10]
-
-
-def test_a_command_keeps_attributes_that_it_does_not_know(shop: ShopContext) -> None:
-    order = place(shop)
-    shop.table.client.update_item(
-        TableName=shop.table.name,
-        Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}},
-        UpdateExpression="SET colour = :colour",
-        ExpressionAttributeValues={":colour": {"S": "blue"}},
-    )
-    paid = advance_to_status(shop, order, "PAID")
-    assert paid == order_after_change(order, status="PAID", paid=order.total, paid_at=paid.updated_at, version=2)
-    found: Any = shop.table.client.get_item(
-        TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
-    )["Item"]
-    assert found["colour"] == {"S": "blue"}

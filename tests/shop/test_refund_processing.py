@@ -1,25 +1,23 @@
 """Tests refunds in progress: each is paid once, even if answers are lost or provider events come in another order."""
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from functions.dynamodb.table import Table
-from functions.dynamodb.writes import put_if_absent, update
-from functions.model.entities import Account, Order
-from functions.model.errors import NotFound
+from functions.dynamodb.errors import TableBusy
+from functions.model.entities import Order
+from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID
-from functions.model.table import ACCOUNT, ROWS_BY_TYPE
-from functions.shop import accounts, erasure, refunds
+from functions.shop import accounts, cancellation, erasure, refunds
 from functions.shop.payment_provider import PaymentProviderUnavailable
-from functions.shop.refund_processing import process_refund
+from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
-from proof.support.actors import ANN, STAFF, get_order
+from proof.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
 from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.tapped_client import ManualClock
-from tests.support.credit_actions import balance, ledger, new_store_credit
+from tests.support.credit_actions import balance, change_balance, ledger, new_store_credit
 from tests.support.order_money import get_payment, get_refund, place_with_requested_refund
 
 HOUR = 3600
@@ -89,17 +87,6 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     assert (get_payment(shop, order).refunded, get_refund(shop, order).status) == (1000, "SUCCEEDED")
 
 
-def test_a_write_with_a_lost_answer_is_recognized_as_done(
-    shop: ShopContext, order: Order, patient_wire: WireTap
-) -> None:
-    provider = FakeProvider()
-    table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
-    patient = replace(shop, table=table)
-    patient_wire.lose_response("TransactWriteItems")
-    process_refund(patient, provider, order.order_id, "pi_1-1")
-    assert (get_payment(shop, order).refunded, get_payment(shop, order).version) == (1000, 2)
-
-
 def test_two_workers_with_the_same_refund_give_it_back_once(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
@@ -118,12 +105,6 @@ def test_two_refunds_of_one_payment_at_once_both_count(
     wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, provider, order.order_id, "pi_1-2"))
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert get_payment(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
-
-
-def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -> None:
-    wire.cancel_transactions("TransactionConflict", "None", times=4)
-    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
-    assert get_payment(shop, order).refunded == 1000
 
 
 @pytest.mark.parametrize(
@@ -203,13 +184,6 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     assert balance(shop, account_id) == 500
 
 
-def test_two_workers_credit_once(shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap) -> None:
-    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
-    wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-2"))
-    assert process_refund(shop, FakeProvider(), order.order_id, "pi_1-2") is None
-    assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 500
-
-
 def test_an_account_that_moves_meanwhile_is_read_again(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
@@ -249,21 +223,158 @@ def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
 
 def test_an_account_that_cannot_take_it_fails_the_refund(shop: ShopContext, order: Order) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
-    full = Account(
-        account_id=accounts.store_credit_account_id(shop, "ann", "EUR"),
-        kind="STORE_CREDIT",
-        currency="EUR",
-        balance=10**12,
-        created_at=order.placed_at,
-        updated_at=order.placed_at,
-        customer_id="ann",
-    )
-    shop.table.write(put_if_absent(ACCOUNT, full))
+    account_id = new_store_credit(shop, 10**12)
     settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert settled is not None
     assert (settled.status, settled.reason) == ("FAILED", "amount: exceeds the maximum balance of an account")
     assert get_payment(shop, order).refunded == 0
-    shop.table.write(update(ACCOUNT, full, replace(full, balance=0, version=2)))
+    change_balance(shop, account_id, -500)
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-2", "credit")
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert get_refund(shop, order, "pi_1-2").status == "SUCCEEDED"
+
+
+# events of the provider -----------------------------------------------------------------------------------------------
+def told(shop: ShopContext, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
+    """Report a status of the first refund, as the provider's webhook does. Return the answer."""
+    values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
+    values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
+    return record_refund(shop, ProviderRefundEvent(**values | changed)).result
+
+
+def test_a_pending_refund_is_finished_by_the_webhook(shop: ShopContext, order: Order) -> None:
+    settled = process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
+    assert settled is not None
+    assert (settled.status, settled.provider_id) == ("SENT", "re_1")
+    assert get_payment(shop, order).refunded == 0
+    assert told(shop, order, "succeeded") == {"refund_id": "pi_1-1", "status": "SUCCEEDED", "reason": None}
+    assert get_payment(shop, order).refunded == 1000
+
+
+def test_the_webhook_may_be_faster_than_the_answer(
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
+) -> None:
+    provider = FakeProvider("pending")
+    wire.run_before_call("UpdateItem", lambda: told(rival, order, "succeeded"))
+    assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
+    assert (get_refund(shop, order).status, get_payment(shop, order).refunded) == ("SUCCEEDED", 1000)
+
+
+@pytest.mark.parametrize("first", ["pending", "succeeded", "failed"])
+@pytest.mark.parametrize("then", ["pending", "succeeded", "failed"])
+def test_a_refund_goes_only_forward(shop: ShopContext, order: Order, first: str, then: str) -> None:
+    told(shop, order, first)
+    after_first = get_refund(shop, order)
+    told(shop, order, then, number=2)
+    steps = {("pending", "succeeded"): "SUCCEEDED", ("pending", "failed"): "FAILED", ("succeeded", "failed"): "FAILED"}
+    refund = get_refund(shop, order)
+    assert refund.status == steps.get((first, then), after_first.status)
+    assert refund.version == after_first.version + ((first, then) in steps)
+    assert get_payment(shop, order).refunded == (1000 if refund.status == "SUCCEEDED" else 0)
+
+
+def test_an_event_is_taken_once(shop: ShopContext, order: Order) -> None:
+    told(shop, order, "succeeded")
+    told(shop, order, "failed", number=2)
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+    before = get_refund(shop, order)
+    told(shop, order, "failed", number=2)
+    assert get_refund(shop, order) == before
+
+
+def test_money_of_a_failed_refund_can_be_refunded_again(shop: ShopContext, order: Order) -> None:
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
+    told(shop, order, "failed", reason="lost_or_stolen_card")
+    refund, payment = get_refund(shop, order), get_payment(shop, order)
+    assert (refund.status, refund.reason) == ("FAILED", "lost_or_stolen_card")
+    assert (payment.status, payment.refunded) == ("CAPTURED", 0)
+    assert get_order(shop, order.order_id) == order
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
+    assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 1000
+    assert get_payment(shop, order).refunded == 1000
+
+
+@pytest.mark.parametrize(("why", "status"), [("GOODWILL", "CAPTURED"), ("UNMATCHED", "UNMATCHED")])
+def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(
+    shop: ShopContext, why: str, status: str
+) -> None:
+    placed = place(shop)
+    if why == "UNMATCHED":
+        report_payment(shop, placed, currency="USD")
+        refunds.refund_payment(shop, STAFF, "back", placed.order_id, "pi_1")
+    else:
+        report_payment(shop, placed)
+        refunds.refund_order(shop, STAFF, "back", placed.order_id, 2500)
+    process_refund(shop, FakeProvider(), placed.order_id, "pi_1-1")
+    assert get_payment(shop, placed).status == "REFUNDED"
+    told(shop, placed, "failed")
+    assert (get_payment(shop, placed).status, get_payment(shop, placed).refunded) == (status, 0)
+
+
+def test_events_of_another_attempt_change_nothing(shop: ShopContext, order: Order) -> None:
+    process_refund(shop, FakeProvider("failed"), order.order_id, "pi_1-1")
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+    before = get_refund(shop, order)
+    for number, status in enumerate(("pending", "succeeded", "failed")):
+        assert told(shop, order, status, number=number, attempt=1)["status"] == "REQUESTED"
+    assert get_refund(shop, order) == before
+    assert told(shop, order, "succeeded", number=9, attempt=2, provider_id="re_2")["status"] == "SUCCEEDED"
+
+
+def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: ShopContext, order: Order) -> None:
+    assert told(shop, order, "succeeded", refund_id="other")["status"] is None
+    assert get_refund(shop, order).status == "REQUESTED"
+
+
+def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopContext, order: Order) -> None:
+    process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    archive_order(shop, order.order_id)
+    assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for this refund"
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert get_payment(shop, order).status == "REFUNDED"
+    with pytest.raises(TableBusy):  # the archive does not wait for this event
+        told(shop, order, "failed", number=2)
+    archived = get_refund(shop, order)
+    assert archived.status == "SUCCEEDED"
+
+
+# refunds of disputed payments -----------------------------------------------------------------------------------------
+@pytest.fixture
+def taken(shop: ShopContext, order: Order) -> Callable[[], None]:
+    """Return a function with which the customer's bank takes all that is left of the payment."""
+
+    def take() -> None:
+        for outcome in ("opened", "lost"):
+            report_dispute(shop, "pi_1", outcome)
+
+    return take
+
+
+def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order, taken: Callable[[], None]) -> None:
+    taken()
+    provider = FakeProvider()
+    settled = process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert (provider.requests, provider.refunds) == ([("list", "pi_1")], [])
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "the customer's bank has taken the payment back")
+    with pytest.raises(WrongState) as refusal:
+        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+    assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
+
+
+def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
+    shop: ShopContext, order: Order, taken: Callable[[], None]
+) -> None:
+    provider = FakeProvider("answer lost")
+    with pytest.raises(PaymentProviderUnavailable):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
+    taken()
+    settled = process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert settled is not None
+    assert (settled.status, get_payment(shop, order).refunded, provider.refunded_amount("pi_1")) == (
+        "SUCCEEDED",
+        1000,
+        1000,
+    )

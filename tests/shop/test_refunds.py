@@ -6,22 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from functions.dynamodb.errors import TableBusy
-from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
+from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, erasure, payments, refund_processing, refunds
 from functions.shop.idempotency import IdempotentResult
-from functions.shop.lists import ListRequest
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
     ANN,
-    BOB,
     STAFF,
-    WAREHOUSE,
     advance_to_status,
     archive_order,
     create_stocked_product,
@@ -32,10 +27,8 @@ from proof.support.actors import (
     run_concurrently,
 )
 from proof.support.client_faults import WireTap
-from proof.support.examples import many
 from proof.support.samples import moment
 from tests.support import order_money
-from tests.support.credit_actions import new_store_credit
 
 STATES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
@@ -74,34 +67,12 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: ShopConte
     assert order_money.refunded_total(shop, before.order_id) == order.refunded
 
 
-@pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
-def test_nothing_is_given_back_in_another_state(shop: ShopContext, status: str) -> None:
-    order = advance_to_status(shop, place(shop), status)
-    with pytest.raises(WrongState) as refusal:
-        give(shop, order.order_id, 1)
-    assert (refusal.value.state, refusal.value.command) == (status, "refund")
-    with pytest.raises(NotFound):
-        give(shop, "none-such", 1)
-
-
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED", "RETURNED"])
 def test_of_an_order_that_gave_all_back_nothing_is_left(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order.order_id, 1)
     assert refusal.value.most == 0
-
-
-def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: ShopContext) -> None:
-    order_id = paid(shop)
-    first = give(shop, order_id, 500)
-    again = refunds.refund_order(shop, STAFF, "sorry", order_id, 500)
-    assert (again.replayed, again.result) == (True, first)
-    assert get_order(shop, order_id).refunded == 500
-    with pytest.raises(IdempotencyKeyReused):
-        give(shop, order_id, 501)
-    with pytest.raises(IdempotencyKeyReused):
-        give(shop, order_id, 500, to="credit")
 
 
 def test_each_refund_of_a_command_has_the_cause_and_the_note_of_staff(shop: ShopContext) -> None:
@@ -186,19 +157,6 @@ def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
     assert order_money.refunded_total(shop, order_id) == 2500
 
 
-@pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE])
-def test_only_staff_gives_back(shop: ShopContext, caller: Any) -> None:
-    order_id = paid(shop)
-    for act in (
-        lambda: refunds.refund_order(shop, caller, "key", order_id, 1),
-        lambda: refunds.refund_payment(shop, caller, "key", order_id, "pi_key-1_0"),
-        lambda: refunds.retry_refund(shop, caller, order_id, "pi_key-1_0-1"),
-        lambda: refund_processing.settle_refund(shop, caller, "key", order_id, "pi_key-1_0-1", "paid in cash"),
-    ):
-        with pytest.raises(NotAllowed):
-            act()
-
-
 # payments that match no order -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("place_of", ["no order", "a stub", "another currency"])
 def test_money_that_matched_nothing_is_given_back_whole(shop: ShopContext, place_of: str) -> None:
@@ -237,14 +195,6 @@ def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: ShopCo
     assert (refusal.value.what, refusal.value.state) == ("payment", "CAPTURED")
     with pytest.raises(NotFound):
         refunds.refund_payment(shop, STAFF, "back", order_id, "pi_other")
-
-
-def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order, order_id="none-such")
-    acts = [lambda key=str(n): refunds.refund_payment(shop, STAFF, key, "none-such", "pi_1") for n in range(4)]
-    assert sorted(type(one).__name__ for one in run_concurrently(*acts)) == ["IdempotentResult", *["TooMuch"] * 3]
-    assert len(order_money.refunds(shop, "none-such")) == 1
 
 
 def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: ShopContext) -> None:
@@ -408,58 +358,3 @@ def test_an_unmatched_payment_whose_refund_is_settled_by_hand_does_not_wait_for_
     assert list(payments.list_unmatched_payments(shop)) == []
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id="none-such")
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
-
-
-# reads ----------------------------------------------------------------------------------------------------------------
-def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext) -> None:
-    order_id = paid(shop)
-    give(shop, order_id, 500)
-    for caller in (ANN, STAFF):
-        (refund,) = refunds.list_refunds_of_order(shop, ListRequest(caller, 10), order_id).items
-        assert refund.amount == 500
-    for caller in (BOB, WAREHOUSE):
-        with pytest.raises(NotFound):
-            refunds.list_refunds_of_order(shop, ListRequest(caller, 10), order_id)
-    with pytest.raises(NotFound):
-        refunds.list_refunds_of_order(shop, ListRequest(ANN, 10), "none-such")
-    assert refunds.list_refunds_of_order(shop, ListRequest(STAFF, 10), "none-such").items == ()
-
-
-# random requests ------------------------------------------------------------------------------------------------------
-@settings(max_examples=many(25, 8))
-@given(
-    amounts=st.lists(st.integers(1, 900), min_size=1, max_size=5),
-    asked=st.lists(st.tuples(st.integers(1, 900), st.sampled_from(["original", "credit"])), max_size=6),
-    of_credit=st.booleans(),
-    ends=st.booleans(),
-)
-def test_every_combination_of_refunds_and_payments_adds_up(
-    shop: ShopContext, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
-) -> None:
-    key = shop.new_id()
-    create_stocked_product(shop, key, 1, price=sum(amounts))
-    order = place(shop, key, **{key: 1})
-    if of_credit:
-        new_store_credit(shop, sum(amounts))
-        order = order_money.pay_in_parts(shop, order, *amounts)
-    else:
-        for number, amount in enumerate(amounts):
-            report_payment(shop, order, event_id=f"{key} {number}", payment_id=f"pi-{key}-{number}", amount=amount)
-    kept = sum(amounts)
-    for number, (amount, to) in enumerate(asked):
-        if amount <= kept:
-            assert give(shop, order.order_id, amount, key=f"{key} {number}", to=to)["amount"] == amount
-            kept -= amount
-        else:
-            with pytest.raises(TooMuch) as refusal:
-                give(shop, order.order_id, amount, key=f"{key} {number}", to=to)
-            assert refusal.value.most == kept
-        assert order_money.refunded_total(shop, order.order_id) == sum(amounts) - kept
-    if ends:
-        cancellation.cancel_order(shop, ANN, order.order_id)
-        assert order_money.refunded_total(shop, order.order_id) == sum(amounts)
-    for refund in order_money.refunds(shop, order.order_id):
-        refund_processing.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
-    of = list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
-    assert sum(payment.refunded for payment in of) == get_order(shop, order.order_id).refunded
-    assert all((payment.status == "REFUNDED") == (payment.refunded == payment.amount) for payment in of)

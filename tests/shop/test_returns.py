@@ -5,16 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from functions.dynamodb.writes import put_if_newer
 from functions.model.copies import order_summary
 from functions.model.entities import Order, Return
 from functions.model.errors import (
     AlreadyExists,
-    IdempotencyKeyReused,
     InvalidInput,
-    NotAllowed,
     NotFound,
     ReturnWindowOver,
     TooMuch,
@@ -25,29 +22,31 @@ from functions.model.retention import COMMAND_DAYS
 from functions.model.table import ORDER_SUMMARY, RETURN
 from functions.shop import archive as shop_archive
 from functions.shop import returns
+from functions.shop.accounts import store_credit_account_id
+from functions.shop.erasure import erase_customer
 from functions.shop.idempotency import IdempotentResult
-from functions.shop.lists import ListRequest
+from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
-    BOB,
     STAFF,
-    WAREHOUSE,
     advance_to_status,
     available_by_part,
     create_stocked_product,
     get_order,
-    get_stock,
     place,
     return_items,
     run_concurrently,
+    set_shipping_prices,
 )
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
+from tests.shop.test_discounts import bought, offer
 from tests.support.order_money import (
     deliver_order,
     expiry_markers,
+    pay_in_parts,
     refunded_total,
     refunds,
     return_pieces,
@@ -137,20 +136,6 @@ def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
 
 
 # rejected returns -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "status",
-    ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
-     "LAPSED", "RETURNED", "ARCHIVING"],
-)  # fmt: skip
-def test_only_delivered_goods_can_be_returned(shop: ShopContext, status: str) -> None:
-    before = advance_to_status(shop, place(shop, mug=2), status)
-    contents = everything(shop)
-    with pytest.raises(WrongState) as refusal:
-        return_pieces(shop, before, "again", mug=1)
-    assert (refusal.value.state, refusal.value.command) == (status, "return")
-    assert everything(shop) == contents
-
-
 def test_an_order_can_be_returned_until_its_window_ends(shop: ShopContext, order: Order, clock: ManualClock) -> None:
     assert order.delivered_at == moment()
     clock.now += timedelta(days=30, milliseconds=-1)
@@ -192,42 +177,7 @@ def test_a_return_has_at_least_one_piece(shop: ShopContext, order: Order) -> Non
         assert refusal.value.field == "quantity"
 
 
-def test_only_the_warehouse_and_staff_take_goods_back(shop: ShopContext, order: Order) -> None:
-    lines = {"mug": returns.ReturnedGoods(1, restock=True)}
-    for caller in (ANN, BOB):
-        with pytest.raises(NotAllowed):
-            returns.return_goods(shop, caller, "k", order.order_id, lines)
-    with pytest.raises(NotFound):
-        returns.return_goods(shop, STAFF, "k", "none", lines)
-    assert get_order(shop, order.order_id) == order
-
-
 # repeated and concurrent returns --------------------------------------------------------------------------------------
-def test_a_return_is_made_once_for_each_key(shop: ShopContext, order: Order) -> None:
-    first = return_pieces(shop, order, mug=1)
-    contents = everything(shop)
-    again = return_pieces(shop, order, mug=1)
-    assert (again.replayed, again.result, everything(shop)) == (True, first.result, contents)
-    with pytest.raises(IdempotencyKeyReused):
-        return_pieces(shop, order, mug=2)
-    for more in ({"restock": False}, {"to": "credit"}, {"refund_shipping": 1}):
-        with pytest.raises(IdempotencyKeyReused):
-            return_pieces(shop, order, mug=1, **more)
-    assert everything(shop) == contents
-    assert not return_pieces(shop, order, "another", mug=1).replayed
-    assert refunded_total(shop, order.order_id) == 2500
-
-
-def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(
-    shop: ShopContext, order: Order, wire: WireTap
-) -> None:
-    wire.lose_response("TransactWriteItems")
-    with pytest.raises(ReadTimeoutError):
-        return_pieces(shop, order, mug=1)
-    again = return_pieces(shop, order, mug=1)
-    assert (again.replayed, refunded_total(shop, order.order_id), available_by_part(shop)) == (True, 1250, [9])
-
-
 def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: ShopContext) -> None:
     for number in range(5):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
@@ -279,29 +229,7 @@ def copy_order(shop: ShopContext, order: Order) -> None:
     shop.table.write(put_if_newer(ORDER_SUMMARY, summary))
 
 
-# reads ----------------------------------------------------------------------------------------------------------------
-def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext, order: Order) -> None:
-    for key in ("one", "two"):
-        return_pieces(shop, order, key, mug=1)
-    for caller in (ANN, STAFF):
-        first = returns.list_returns_of_order(shop, ListRequest(caller, 1), order.order_id)
-        rest = returns.list_returns_of_order(shop, ListRequest(caller, 1, first.cursor), order.order_id)
-        assert [it.quantities for it in (*first.items, *rest.items)] == [{"mug": 1}] * 2
-    for caller in (BOB, WAREHOUSE):
-        with pytest.raises(NotFound) as refusal:
-            returns.list_returns_of_order(shop, ListRequest(caller, 10), order.order_id)
-        assert refusal.value.what == "order"
-
-
-def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 8, parts=4)
-    order = deliver_order(shop, place(shop, vase=5))
-    before = sum(available_by_part(shop, "vase"))
-    return_pieces(shop, order, vase=4)
-    assert sum(available_by_part(shop, "vase")) == before + 4
-    assert sum(part.received for part in get_stock(shop, "vase")) == 8
-
-
+# keys -----------------------------------------------------------------------------------------------------------------
 def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: ShopContext, order: Order) -> None:
     other = advance_to_status(shop, place(shop, "key-2", mug=1), "DELIVERED")
     first = return_pieces(shop, order, mug=1).result["return_id"]
@@ -323,3 +251,65 @@ def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: ShopContext, ord
         return_pieces(patient, order, mug=1)
     assert refusal.value.what == "return"
     assert get_order(shop, order.order_id).lines["mug"].returned == 1
+
+
+# refunds for returned goods -------------------------------------------------------------------------------------------
+def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: ShopContext) -> None:
+    order = deliver_order(shop, pay_in_parts(shop, place(shop, mug=2), 700, 1800))
+    return_pieces(shop, order, mug=2, to="credit")
+    found = refunds(shop, order.order_id)
+    assert {refund.account_id for refund in found} == {store_credit_account_id(shop, "ann", "EUR")}
+    assert refunded_total(shop, order.order_id) == 2500
+
+
+def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: ShopContext) -> None:
+    order = deliver_order(shop, place(shop, mug=2))
+    erase_customer(shop, ANN, ANN.id)
+    with pytest.raises(NotFound) as refusal:
+        return_pieces(shop, order, mug=1, to="credit")
+    assert (refusal.value.what, refunded_total(shop, order.order_id)) == ("customer", 0)
+    assert return_pieces(shop, order, mug=1).result["amount"] == 1250
+
+
+def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext) -> None:
+    set_shipping_prices(shop, EUR=490)
+    order = deliver_order(shop, place(shop, mug=4))
+    assert order.total == 5490
+    asked = {"one": False, "two": True, "three": True, "four": False}
+    made = [return_pieces(shop, order, key, mug=1, refund_shipping=too).result for key, too in asked.items()]
+    assert [(it["amount"], it["shipping"]) for it in made] == [(1250, 0), (1740, 490), (1250, 0), (1250, 0)]
+    assert get_order(shop, order.order_id).shipping_refunded
+    assert refunded_total(shop, order.order_id) == 5490
+
+
+@pytest.mark.parametrize("shipping", [0, 490])
+def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: ShopContext, shipping: int) -> None:
+    set_shipping_prices(shop, EUR=shipping)
+    create_stocked_product(shop, "pin", 10, price=333)
+    offer(shop, rate=700)
+    order = deliver_order(shop, bought(shop, "SPRING", mug=1, pin=2))
+    assert order.total == 1916 - 134 + shipping
+    amounts = [return_pieces(shop, order, id, **{id: 1}).result["amount"] for id in ("mug", "pin")]
+    amounts.append(return_pieces(shop, order, "last", pin=1, refund_shipping=True).result["amount"])
+    assert amounts == [1163, 309, 310 + shipping]
+    assert refunded_total(shop, order.order_id) == order.total
+
+
+def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: ShopContext) -> None:
+    offer(shop, rate=10000)
+    order = deliver_order(shop, bought(shop, "SPRING", mug=2))
+    assert return_pieces(shop, order, mug=2).result["amount"] == 0
+    assert (get_order(shop, order.order_id).status, refunds(shop, order.order_id)) == ("RETURNED", [])
+    assert available_by_part(shop) == [10]
+
+
+def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
+    set_shipping_prices(shop, EUR=490)
+    order = deliver_order(shop, place(shop, mug=2))
+    refund_order(shop, STAFF, "out of kindness", order.order_id, 1000)
+    assert return_pieces(shop, order, "one", mug=1).result["amount"] == 1250
+    two = return_pieces(shop, order, "two", mug=1, refund_shipping=True)
+    assert (two.result["amount"], two.result["shipping"]) == (740, 0), "goods are refunded before shipping"
+    now = get_order(shop, order.order_id)
+    assert (now.refunded, now.paid, now.shipping_refunded) == (2990, 2990, True)
+    assert refunded_total(shop, order.order_id) == 2990

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import put_if_absent
 from functions.model import changes
 from functions.model.entities import Order, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered, WrongState
@@ -29,9 +28,8 @@ from proof.support.actors import (
     ship_part_then_cancel,
 )
 from proof.support.client_faults import WireTap
-from proof.support.samples import SAMPLES, moment
+from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from tests.support.pages import every_page
 
 
 @pytest.fixture
@@ -136,13 +134,6 @@ def test_a_rewritten_review_changes_and_keeps_its_place(shop: ShopContext, clock
     assert shown(shop) == [("ann", 3, "It stains.")]
 
 
-def test_an_unchanged_review_writes_nothing(shop: ShopContext, wire: WireTap, bought: str) -> None:
-    first = write(shop, bought)
-    wire.clear()
-    assert write(shop, bought) == first
-    assert wire.operations == ["BatchGetItem"]
-
-
 def test_a_second_order_of_the_product_changes_the_same_review(shop: ShopContext, bought: str) -> None:
     again = place(shop, "again", mug=1)
     write(shop, bought)
@@ -170,18 +161,6 @@ def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
     assert (written.version, written.written_at > first.written_at) == (3, True)
 
 
-@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
-def test_a_lost_answer_makes_no_second_version(
-    shop: ShopContext, patient_wire: WireTap, bought: str, operation: str
-) -> None:
-    if operation == "UpdateItem":
-        write(shop, bought)
-    shop.table.client = patient_wire.client
-    patient_wire.lose_response(operation)
-    assert write(shop, bought, 2).version == (2 if operation == "UpdateItem" else 1)
-    assert shown(shop) == [("ann", 2, "Keeps warm.")]
-
-
 # deleted reviews ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("caller", [ANN, STAFF], ids=lambda caller: caller.id)
 def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
@@ -192,27 +171,6 @@ def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
         reviews.delete_review(shop, caller, "mug", "ann")
         assert shown(shop) == []
     assert reviews.list_reviews_by_customer(shop, ListRequest(ANN, 10), "ann").items == ()
-
-
-@pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_customer(
-    shop: ShopContext, bought: str, caller: Caller
-) -> None:
-    write(shop, bought)
-    for product_id in ("mug", "pot"):
-        with pytest.raises(NotFound):
-            reviews.delete_review(shop, caller, product_id, "ann")
-    with pytest.raises(NotFound):
-        reviews.list_reviews_by_customer(shop, ListRequest(caller, 10), "ann")
-    assert len(shown(shop)) == 1
-
-
-def test_a_lost_answer_of_a_deletion_is_no_error(shop: ShopContext, patient_wire: WireTap, bought: str) -> None:
-    write(shop, bought)
-    shop.table.client = patient_wire.client
-    patient_wire.lose_response("PutItem")
-    reviews.delete_review(shop, ANN, "mug", "ann")
-    assert shown(shop) == []
 
 
 def test_a_review_written_after_a_deletion_has_a_new_change_id(
@@ -236,21 +194,6 @@ def made(review: Review) -> Any:
 
 
 # lists ----------------------------------------------------------------------------------------------------------------
-def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, clock: ManualClock, bought: str) -> None:
-    sample = replace(SAMPLES[REVIEW], order_id=bought)
-    for number in range(9):
-        at = moment(number // 3)  # three reviews have the same time
-        shop.table.write(put_if_absent(REVIEW, replace(sample, customer_id=f"c{number}", written_at=at)))
-        shop.table.write(
-            put_if_absent(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at))
-        )
-    for limit in (1, 2, 4, 9, 50):
-        of_product = every_page(lambda request: reviews.list_reviews_of_product(shop, request, "mug"), limit)
-        by_customer = every_page(lambda request: reviews.list_reviews_by_customer(shop, request, "cid"), limit)
-        assert [review.customer_id for review in of_product] == [f"c{number}" for number in range(8, -1, -1)]
-        assert [review.product_id for review in by_customer] == [f"p{number}" for number in range(8, -1, -1)]
-
-
 def test_a_return_after_the_review_leaves_it(shop: ShopContext, bought: str) -> None:
     write(shop, bought)
     return_items(shop, bought, mug=2)

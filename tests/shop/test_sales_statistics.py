@@ -1,33 +1,30 @@
-"""Tests the best sellers and figures for staff: merged from all shards, in pages without losses and repeats."""
+"""Tests the best sellers and figures for staff, merged from all shards, and the sales of products and to customers."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import SALES_MINUTE_SHARDS, SEASON_SHARDS, SalesMinute
-from functions.model.errors import NotAllowed
-from functions.model.table import BEST_SELLER, SALES_MINUTE
+from functions.dynamodb.writes import put_if_absent, put_if_newer
+from functions.model.entities import SALES_MINUTE_SHARDS, SEASON_SHARDS, PurchasedLine, SalesMinute
+from functions.model.table import BEST_SELLER, ORDER_SUMMARY, SALE, SALES_MINUTE
 from functions.shop import sales_statistics
-from functions.shop.lists import ListRequest
+from functions.shop.lists import ListPage, ListRequest
+from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from functions.shop.sales_statistics import MinuteSales
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, STAFF, WAREHOUSE
+from proof.support.actors import ANN, STAFF
 from proof.support.samples import SAMPLES, TTL, moment
+from tests.support.pages import every_page
 
 SEASON = SAMPLES[BEST_SELLER].season
 
 
 def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") -> list[MinuteSales]:
-    found: list[MinuteSales] = []
-    cursor = None
-    while True:
-        page = sales_statistics.list_sales_minutes(shop, ListRequest(STAFF, limit, cursor, since=since, until=until))
-        assert len(page.items) <= limit
-        found += page.items
-        if (cursor := page.cursor) is None:
-            return found
+    def read(request: ListRequest) -> ListPage[MinuteSales]:
+        return sales_statistics.list_sales_minutes(shop, replace(request, since=since, until=until))
+
+    return every_page(read, limit)
 
 
 def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> SalesMinute:
@@ -43,14 +40,10 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
         put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id="other month", season="2020-01"))
     )
     assert len({replace(SAMPLES[BEST_SELLER], product_id=f"p{n:02}").shard for n in range(1, 31)}) == SEASON_SHARDS.read
-    found: list[tuple[str, int]] = []
-    cursor = None
-    while True:
-        page = sales_statistics.list_best_sellers_with_pieces(shop, ListRequest(STAFF, 7, cursor), SEASON)
-        found += [(one.product_id, one.pieces) for one in page.items]
-        if (cursor := page.cursor) is None:
-            break
-    assert found == [(f"p{pieces:02}", pieces * 5) for pieces in range(30, 0, -1)]
+    found = every_page(lambda request: sales_statistics.list_best_sellers_with_pieces(shop, request, SEASON), 7)
+    assert [(one.product_id, one.pieces) for one in found] == [
+        (f"p{pieces:02}", pieces * 5) for pieces in range(30, 0, -1)
+    ]
 
 
 def test_a_product_with_more_returns_than_sales_is_not_listed(shop: ShopContext) -> None:
@@ -108,11 +101,47 @@ def test_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: i
     assert [point.orders for point in found] == [1] * 31 + [SALES_MINUTE_SHARDS.read] * 9
 
 
-def test_figures_are_for_staff(shop: ShopContext) -> None:
-    for caller in (ANN, WAREHOUSE):
-        with pytest.raises(NotAllowed):
-            sales_statistics.list_best_sellers_with_pieces(shop, ListRequest(caller, 10), SEASON)
-        with pytest.raises(NotAllowed):
-            sales_statistics.list_pieces_of_product(shop, ListRequest(caller, 10), "mug")
-        with pytest.raises(NotAllowed):
-            sales_statistics.list_sales_minutes(shop, ListRequest(caller, 10))
+# sales and purchases --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def sold(shop: ShopContext) -> ShopContext:
+    """A shop in which Ann bought four mugs, one each minute."""
+    for number in range(4):
+        sale = replace(SAMPLES[SALE], order_id=f"o{number}", placed_at=moment(number))
+        shop.table.write(put_if_absent(SALE, sale))
+        summary = replace(SAMPLES[ORDER_SUMMARY], order_id=f"o{number}", placed_at=moment(number))
+        shop.table.write(put_if_absent(ORDER_SUMMARY, summary))
+    return shop
+
+
+def test_a_sale_without_sold_pieces_is_not_listed(sold: ShopContext) -> None:
+    (sale,) = list_sales_of_product(sold, ListRequest(STAFF, 10, since=moment(2), until=moment(3)), "mug").items
+    sold.table.write(put_if_newer(SALE, replace(sale, quantity=0, version=sale.version + 1)))
+    page = list_sales_of_product(sold, ListRequest(STAFF, 2), "mug")
+    assert [one.order_id for one in page.items] == ["o3"]
+    rest = list_sales_of_product(sold, ListRequest(STAFF, 2, page.cursor), "mug")
+    assert [one.order_id for one in rest.items] == ["o1", "o0"]
+
+
+@pytest.mark.parametrize("lines", [None, {"mug": PurchasedLine(name="Mug", quantity=0, price=1250)}])
+def test_an_order_without_sold_pieces_is_no_purchase(sold: ShopContext, lines: dict[str, PurchasedLine] | None) -> None:
+    summary = replace(SAMPLES[ORDER_SUMMARY], order_id="o2", placed_at=moment(2), lines=lines, version=9)
+    sold.table.write(put_if_newer(ORDER_SUMMARY, summary))
+    page = list_purchases_of_customer(sold, ListRequest(ANN, 2), "ann")
+    assert [one.order_id for one in page.items] == ["o3"]
+    rest = list_purchases_of_customer(sold, ListRequest(ANN, 2, page.cursor), "ann")
+    assert [one.order_id for one in rest.items] == ["o1", "o0"]
+
+
+def test_a_purchase_shows_its_products_sorted_by_id_without_those_that_were_not_sold(sold: ShopContext) -> None:
+    lines = {
+        "pot": PurchasedLine(name="Pot", quantity=1, price=990, returned=1),
+        "mug": PurchasedLine(name="Mug", quantity=2, price=1250),
+        "cup": PurchasedLine(name="Cup", quantity=0, price=450),
+    }
+    summary = replace(SAMPLES[ORDER_SUMMARY], order_id="o2", placed_at=moment(2), lines=lines, version=9)
+    sold.table.write(put_if_newer(ORDER_SUMMARY, summary))
+    (purchase,) = list_purchases_of_customer(sold, ListRequest(ANN, 10, since=moment(2), until=moment(3)), "ann").items
+    assert [(one.product_id, one.quantity, one.returned, one.price) for one in purchase.products] == [
+        ("mug", 2, 0, 1250),
+        ("pot", 1, 1, 990),
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 from functions.adapters.payment_provider import HttpPaymentProvider
 from functions.model.entities import Order
-from functions.model.errors import NotFound, PaymentInProgress, PaymentNotPossible, TooManyPayments, WrongState
+from functions.model.errors import PaymentInProgress, PaymentNotPossible, TooManyPayments, WrongState
 from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
 from functions.model.table import STARTED_PAYMENT
 from functions.shop import cancellation, credit_payments
@@ -17,7 +17,7 @@ from functions.shop.shop import ShopContext
 from functions.shop.started_payments import cancel_open_payments, start_payment
 from functions.shop.unmatched_payments import assign_payment
 from local.world.payment_provider import FakeProvider
-from proof.support.actors import ANN, BOB, STAFF, advance_to_status, archive_order, get_order, place, report_payment
+from proof.support.actors import ANN, STAFF, advance_to_status, archive_order, get_order, place, report_payment
 from proof.support.client_faults import ProcessKilled, WireTap
 from tests.support.credit_actions import new_store_credit, parse_source
 
@@ -60,21 +60,6 @@ def test_what_is_due_is_started_once(shop: ShopContext, wire: WireTap, provider:
     assert start(shop, provider, order, STAFF) == made
     assert wire.operations == ["GetItem", "GetItem"]
     assert open_amounts(provider) == [2500]
-
-
-def test_a_stranger_starts_nothing(shop: ShopContext, provider: FakeProvider) -> None:
-    order = place(shop)
-    with pytest.raises(NotFound):
-        start(shop, provider, order, BOB)
-    assert provider.requests == []
-
-
-@pytest.mark.parametrize("status", ["PAID", "LAPSED", "CANCELLED"])
-def test_an_order_that_is_not_due_starts_nothing(shop: ShopContext, provider: FakeProvider, status: str) -> None:
-    order = advance_to_status(shop, place(shop), status)
-    with pytest.raises(WrongState):
-        start(shop, provider, order)
-    assert provider.requests == []
 
 
 def test_the_limit_of_payments_holds(shop: ShopContext, provider: FakeProvider) -> None:

@@ -1,18 +1,19 @@
-"""Tests that no piece is sold twice or lost while the number of a product's stock parts changes and customers buy."""
+"""Tests from which stock parts an order takes its goods, and that no piece is lost while their number changes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count, cycle
 from typing import Any
 
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import add_with_minimum
+from functions.dynamodb.writes import add_with_minimum, update
 from functions.model import table as t
-from functions.model.entities import Order, Stock, hash_to_bucket
+from functions.model.entities import Line, Order, Stock, hash_to_bucket
 from functions.model.errors import InvalidInput, NotFound, OutOfStock
-from functions.shop import cancellation, products
+from functions.shop import cancellation, products, stock
 from functions.shop.lists import ListRequest
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
@@ -27,6 +28,7 @@ from proof.support.actors import (
     get_stock,
     place,
     place_order_as,
+    run_in_threads,
 )
 from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.tapped_client import ManualClock
@@ -62,15 +64,6 @@ def set_available(shop: ShopContext, part: int, change: int) -> None:
 
 
 # more and fewer parts -------------------------------------------------------------------------------------------------
-def test_each_part_is_in_a_partition_of_its_own(shop: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 6, parts=3)
-    assert [t.STOCK.key_of(part)["PK"]["S"] for part in get_stock(shop, "vase")] == [
-        "STOCK#vase#000",
-        "STOCK#vase#001",
-        "STOCK#vase#002",
-    ]
-
-
 def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 41)
     resize(shop, 20)
@@ -84,16 +77,6 @@ def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop:
     resize(shop, 4)
     assert set(filled(shop)) == {0, 1, 2, 3}
     assert products.get_product(shop, "vase").parts_created == 20
-
-
-def test_the_same_number_again_writes_nothing(shop: ShopContext, wire: WireTap) -> None:
-    create_stocked_product(shop, "vase", 40)
-    resize(shop, 4)
-    for product_id, parts in (("vase", 4), ("mug", 1)):
-        wire.clear()
-        resize(shop, parts, product_id)
-        assert set(wire.operations) == {"GetItem", "BatchGetItem"}
-    assert "moved" not in t.STOCK.encode(get_stock(shop, "mug")[0])
 
 
 def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(
@@ -306,3 +289,268 @@ def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(
         products.write_off_stock(shop, STAFF, "k", "cup", 2, "STOLEN")
     assert refused.value.short == {"cup": 1}
     assert available_by_part(shop, "cup") == [1]
+
+
+# parts of an order ----------------------------------------------------------------------------------------------------
+def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
+    return dict(order.lines[product_id].quantity_by_stock_part)
+
+
+def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(
+    shop: ShopContext, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.clear()
+    order = place(shop, vase=10)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    (part,) = taken(order)
+    assert part == str(hash_to_bucket(order.order_id, 4))
+    assert available_by_part(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
+
+
+def test_orders_spread_over_the_parts(shop: ShopContext) -> None:
+    create_stocked_product(shop, "vase", 400, parts=4)
+    started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
+    assert started == {"0", "1", "2", "3"}
+
+
+def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.clear()
+    order = place(shop, vase=25)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
+    assert sorted(taken(order).values()) == [5, 10, 10]
+    assert sorted(available_by_part(shop, "vase")) == [0, 0, 5, 10]
+    assert get_order(shop, order.order_id) == order
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert available_by_part(shop, "vase") == [10, 10, 10, 10], "each part gets its own pieces back"
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "expected"),
+    [
+        ([1, 9, 0, 5], 10, {"1": 9, "3": 1}),
+        ([1, 9, 0, 5], 6, {"1": 6}),
+        ([3, 3, 3, 3], 12, {"0": 3, "1": 3, "2": 3, "3": 3}),
+        ([0, 0, 7, 0], 7, {"2": 7}),
+    ],
+    ids=str,
+)
+def test_an_order_takes_from_as_few_parts_as_it_can(
+    shop: ShopContext, held: list[int], wanted: int, expected: dict[str, int]
+) -> None:
+    create_stocked_product(shop, "vase", 0, parts=4)
+    for part, available_now in zip(get_stock(shop, "vase"), held, strict=True):
+        shop.table.write(update(t.STOCK, part, replace(part, available=available_now, version=2)))
+    key = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{n}"), 4) == 0)
+    assert taken(place(shop, key, vase=wanted)) == expected
+
+
+def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: ShopContext) -> None:
+    ids = [f"p{number}" for number in range(46)]
+    for id in ids:
+        create_stocked_product(shop, id, 2, parts=2)
+    with pytest.raises(TableBusy):
+        place(shop, "key-1", **dict.fromkeys(ids, 2))
+    place(shop, "key-1", **dict.fromkeys(ids[:45], 2))
+    assert {tuple(available_by_part(shop, id)) for id in ids} == {(0, 0), (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("taken_from", "back_to"), [({"0": 9}, 0), ({"1": 4, "3": 5}, 3), ({"2": 4, "1": 4, "0": 1}, 2)], ids=str
+)
+def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
+    shop: ShopContext, taken_from: dict[str, int], back_to: int
+) -> None:
+    create_stocked_product(shop, "vase", 0, parts=4)
+    order = place(shop, mug=2)
+    line = Line(name="Vase", price=1, quantity=9, taken=taken_from)
+    order = replace(order, lines={**order.lines, "vase": line})
+    shop.table.write(*stock.restock(order, {"vase": 7, "mug": 0}))
+    assert available_by_part(shop, "vase") == [7 if part == back_to else 0 for part in range(4)]
+    assert available_by_part(shop) == [8]
+
+
+def test_a_line_from_the_only_stock_part_stores_no_parts(shop: ShopContext) -> None:
+    image = t.ORDER.encode(place(shop, mug=2))
+    assert "taken" not in image["lines"]["M"]["mug"]["M"]
+
+
+# busy parts -----------------------------------------------------------------------------------------------------------
+BUSY = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
+
+
+def parts_of(wire: WireTap) -> list[list[str]]:
+    """Return the keys of the stock parts that each transaction changes."""
+    return [
+        [f"{key['PK']['S']} {key['SK']['S']}" for item in request.body["TransactItems"] for key in keys_of(item)]
+        for request in wire.requests
+        if request.operation == "TransactWriteItems"
+    ]
+
+
+def keys_of(item: dict[str, dict[str, dict[str, dict[str, str]]]]) -> list[dict[str, dict[str, str]]]:
+    return [write["Key"] for kind, write in item.items() if kind == "Update"]
+
+
+@pytest.mark.parametrize("code", BUSY)
+def test_a_busy_part_is_left_for_another_at_once(
+    shop: ShopContext, wire: WireTap, clock: ManualClock, code: str
+) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.clear()
+    wire.cancel_transactions("None", code)
+    order = place(shop, vase=3)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "TransactWriteItems"], "no part is read"
+    (first,), (second,) = parts_of(wire)
+    assert first != second
+    assert clock.pauses == []
+    assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
+    assert get_order(shop, order.order_id) == order
+    assert place_order_as(shop, ANN, "key-1", vase=3).order == order, "the same key is the same order"
+    assert sum(available_by_part(shop, "vase")) == 37
+
+
+def test_only_the_product_whose_part_is_busy_takes_another(shop: ShopContext, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    create_stocked_product(shop, "bowl", 40, parts=4)
+    wire.clear()
+    wire.cancel_transactions("None", "None", "TransactionConflict")
+    order = place(shop, vase=1, bowl=1)
+    first, second = parts_of(wire)
+    calm, busy = order.lines
+    assert [one for one in first if f"#{calm}" in one] == [one for one in second if f"#{calm}" in one]
+    assert [one for one in first if f"#{busy}" in one] != [one for one in second if f"#{busy}" in one]
+
+
+def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
+    wire.clear()
+    wire.cancel_transactions("None", "TransactionConflict", times=3)
+    place(shop, mug=2)
+    assert len(clock.pauses) == 3
+    assert len({tuple(parts) for parts in parts_of(wire)}) == 1
+    assert len({one.body["ClientRequestToken"] for one in wire.requests if "ClientRequestToken" in one.body}) == 1
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_a_conflict_on_the_order_and_a_throttled_request_that_names_no_part_change_no_part(
+    shop: ShopContext, wire: WireTap, clock: ManualClock, throttled: bool
+) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.clear()
+    if throttled:
+        wire.fail_calls("TransactWriteItems", "ThrottlingException")
+    else:
+        wire.cancel_transactions("TransactionConflict", "None")
+    place(shop, vase=3)
+    first, second = parts_of(wire)
+    assert first == second
+    assert len(clock.pauses) == 1
+
+
+def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.clear()
+    wire.cancel_transactions("None", "TransactionConflict", times=5)
+    place(shop, vase=3)
+    parts = [part for (part,) in parts_of(wire)]
+    assert len({*parts[:3]}) >= 2
+    assert {*parts[2:]} == {parts[2]}
+    assert len(clock.pauses) == 3
+    assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
+
+
+def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(
+    shop: ShopContext, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "vase", 2, parts=2)
+    first = place(shop, "first", vase=1)
+    (empty,) = first.lines["vase"].quantity_by_stock_part
+    keys = (f"k{number}" for number in range(99))
+    key = next(key for key in keys if hash_to_bucket(derive_order_id(shop, "ann", key), 2) != int(empty))
+    wire.clear()
+    wire.cancel_transactions("None", "TransactionConflict")
+    place(shop, key, vase=1)
+    assert wire.operations == ["BatchGetItem", *["TransactWriteItems"] * 2, "BatchGetItem", "TransactWriteItems"]
+    assert available_by_part(shop, "vase") == [0, 0]
+
+
+# backorders -----------------------------------------------------------------------------------------------------------
+def backordered(shop: ShopContext, key: str, quantity: int) -> int:
+    """Place an order for jugs. Return how many pieces were missing."""
+    return place(shop, key, jug=quantity).lines["jug"].backordered
+
+
+def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: ShopContext, wire: WireTap) -> None:
+    create_stocked_product(shop, "jug", 5, backorder=True)
+    assert [backordered(shop, "k1", 3), backordered(shop, "k2", 3), backordered(shop, "k3", 4)] == [0, 1, 4]
+    assert available_by_part(shop, "jug") == [-5]
+    products.receive_stock(shop, STAFF, "more", "jug", 7)
+    assert available_by_part(shop, "jug") == [2]
+    wire.clear()
+    assert backordered(shop, "k4", 2) == 0
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], (
+        "available pieces are taken without a further read"
+    )
+
+
+def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop: ShopContext) -> None:
+    create_stocked_product(shop, "jug", 0, backorder=True)
+    with pytest.raises(OutOfStock) as refusal:
+        place_order_as(shop, ANN, "k", jug=5, mug=11)
+    assert refusal.value.short == {"mug": 10}
+    assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
+
+
+def test_a_backorder_is_given_back_as_it_was_taken(shop: ShopContext) -> None:
+    create_stocked_product(shop, "jug", 1, backorder=True)
+    order = place(shop, jug=3)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert available_by_part(shop, "jug") == [1]
+
+
+def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_have_arrived(shop: ShopContext) -> None:
+    create_stocked_product(shop, "jug", 0, backorder=True)
+    place(shop, "k1", jug=3)
+    products.update_product(shop, STAFF, "jug", backorder=False)
+    for received, left in ((0, 0), (2, 0), (4, 3)):
+        if received:
+            products.receive_stock(shop, STAFF, f"r{received}", "jug", received)
+        with pytest.raises(OutOfStock) as refusal:
+            place_order_as(shop, ANN, "k2", jug=4)
+        assert refusal.value.short == {"jug": left}
+    assert backordered(shop, "k3", 3) == 0
+
+
+def test_a_product_in_several_parts_is_not_for_backorder(shop: ShopContext) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        create_stocked_product(shop, "vase", 0, parts=2, backorder=True)
+    assert refusal.value.field == "backorder"
+    create_stocked_product(shop, "vase", 5, parts=2)
+    with pytest.raises(InvalidInput):
+        products.update_product(shop, STAFF, "vase", backorder=True)
+    assert not products.get_product(shop, "vase").backorder
+
+
+def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "jug", 5, backorder=True)
+    wire.run_before_call("TransactWriteItems", lambda: None, lambda: place_order_as(rival, BOB, "k", jug=4))
+    assert backordered(shop, "key-1", 7) == 6
+    assert available_by_part(shop, "jug") == [-6]
+
+
+def test_concurrent_orders_beyond_the_stock_show_their_exact_backordered_pieces(shop: ShopContext) -> None:
+    create_stocked_product(shop, "jug", 20, backorder=True)
+
+    def order(number: int) -> int:
+        return backordered(shop, f"k{number}", 3)
+
+    missing = sum(run_in_threads(6, order, range(12)))
+    assert available_by_part(shop, "jug") == [20 - 12 * 3]
+    assert missing == 12 * 3 - 20

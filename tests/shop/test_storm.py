@@ -5,9 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -16,11 +14,11 @@ from botocore.config import Config
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
-from functions.model.entities import Customer, Order
+from functions.model.entities import Order
 from functions.model.errors import DiscountNotValid, OutOfStock
 from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTION_POOL_BY_CODE
-from functions.model.table import CUSTOMER, ROWS_BY_TYPE
-from functions.shop import discounts, products
+from functions.model.table import ROWS_BY_TYPE
+from functions.shop import customers, discounts
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import Engine
@@ -31,11 +29,9 @@ from proof.support.actors import (
     available_by_part,
     create_stocked_product,
     get_order,
-    get_stock,
 )
 from proof.support.client_faults import transaction_cancelled_reply
 from proof.support.examples import many
-from proof.support.samples import moment
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -113,26 +109,6 @@ class Buyer:
                 self.short = dict(refusal.short)
 
 
-def welcome(shop: ShopContext, buyers: list[Buyer]) -> None:
-    """Register all buyers as customers."""
-    images = [
-        CUSTOMER.encode(
-            Customer(
-                customer_id=f"buyer-{buyer.number}",
-                name="Ann Ash",
-                email=f"{buyer.number}@example.com",
-                email_hash=str(buyer.number),
-                created_at=moment(),
-                updated_at=moment(),
-            )
-        )
-        for buyer in buyers
-    ]
-    for start in range(0, len(images), 25):
-        puts: Any = [{"PutRequest": {"Item": image}} for image in images[start : start + 25]]
-        shop.table.client.batch_write_item(RequestItems={shop.table.name: puts})
-
-
 @pytest.mark.thorough
 def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     engine: Engine, new_table: Callable[[], str]
@@ -143,7 +119,8 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     create_stocked_product(shop, "mug", UNITS, parts=4)
     discounts.create_discount(shop, STAFF, "FIRST50", 2000, limit=REDEMPTIONS, parts=5)
     buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]
-    welcome(shop, buyers)
+    for buyer in buyers:
+        customers.register_customer(shop, Caller(f"buyer-{buyer.number}"), f"{buyer.number}@example.com", "Ann Ash")
     conflicts = Conflicts(client)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda buyer: buyer.buy(shop), buyers))
@@ -167,37 +144,3 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     without = [buyer for buyer in buyers if buyer.order and not buyer.order.discount]
     assert all(buyer.told["discount not valid"] == (buyer.code is not None) for buyer in without)
     assert conflicts.cancelled > BUYERS // 2, "too few conflicts for this test"
-
-
-@pytest.mark.thorough
-def test_a_tenth_of_the_buyers_get_a_unit_of_20_parts_while_their_number_is_raised_and_lowered(
-    engine: Engine, new_table: Callable[[], str]
-) -> None:
-    client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE + 1))
-    table = Table(client, new_table(), ROWS_BY_TYPE, retry_budget_seconds=0.3)
-    shop = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
-    create_stocked_product(shop, "mug", UNITS, parts=20)
-    buyers = [Buyer(number, None) for number in range(BUYERS)]
-    welcome(shop, buyers)
-    conflicts, resized, sizes = Conflicts(client), 0, cycle((1, 30, 7, 20, 3))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        buying = [pool.submit(buyer.buy, shop) for buyer in buyers]
-        while not all(one.done() for one in buying):
-            with suppress(TableBusy):
-                products.update_product(shop, STAFF, "mug", parts=next(sizes))
-                resized += 1
-        for one in buying:
-            one.result()
-
-    orders = {buyer.number: buyer.order for buyer in buyers if buyer.order}
-    assert len(orders) == UNITS
-    assert [buyer.short for buyer in buyers if not buyer.order] == [{"mug": 0}] * (BUYERS - UNITS)
-    parts = get_stock(shop, "mug")
-    assert {part.available for part in parts} == {0}
-    assert sum(part.received for part in parts) == UNITS
-    taken: Counter[int] = Counter()
-    for order in orders.values():
-        taken.update({int(part): share for part, share in order.lines["mug"].quantity_by_stock_part.items()})
-    assert {part.part: part.received + (part.moved or 0) for part in parts if part.part in taken} == taken
-    assert resized > 1, "the number did not change while people bought"
-    assert conflicts.cancelled > BUYERS // 10, "too few conflicts for this test"

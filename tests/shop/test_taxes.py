@@ -1,20 +1,25 @@
 """Tests the tax table, the rates that an order takes from it, and what follows from them."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from functions.model.entities import Address, TaxRate, TaxTable
+from functions.model.entities import Address, Order, TaxRate, TaxTable
 from functions.model.errors import InvalidInput, NoTaxRate
+from functions.model.patterns import INVOICES_OF_ORDER
 from functions.shop import imports, orders, placing, products, taxes
+from functions.shop.credit_notes import issue_credit_note
 from functions.shop.imports import ParsedLine
 from functions.shop.invoices import get_invoice_of_order
-from functions.shop.placing import RequestedLine
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
+from functions.shop.taxes import replace_tax_table
 from proof.support.actors import ANN, HOME_ADDRESS, STAFF, create_stocked_product, get_order, place, set_shipping_prices
 from proof.support.client_faults import WireTap
 from proof.support.samples import AT, order
+from tests.shop.test_discounts import offer
 from tests.support.order_money import deliver_order, refunded_total, return_pieces
 
 
@@ -41,14 +46,6 @@ def test_the_table_is_empty_until_staff_replace_it(shop: ShopContext, wire: Wire
     second = taxes.replace_tax_table(shop, STAFF, [rate("DE", 1900)], net_prices=True)
     assert (second.rates, second.reverse_charge_in, second.net_prices) == ((rate("DE", 1900),), (), True)
     assert taxes.get_tax_table(shop, STAFF) == second
-
-
-def test_a_table_that_was_replaced_meanwhile_is_replaced_again(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("PutItem", lambda: taxes.replace_tax_table(rival, STAFF, [rate("DE", 1900)]))
-    assert taxes.replace_tax_table(shop, STAFF, AUSTRIA).version == 2
-    assert taxes.get_tax_table(shop, STAFF).rates == AUSTRIA[::-1]
 
 
 def test_a_destination_has_one_rate_for_a_class_and_day(shop: ShopContext) -> None:
@@ -200,3 +197,191 @@ def test_the_tax_class_of_a_product_is_set_by_its_creation_a_change_and_an_impor
     started = imports.import_products(shop, STAFF, "key", {}, lambda: lines).result["import_id"]
     imports.write_part(shop, started, 0, is_retry=False, wait=lambda: None)
     assert (tax_class("pot"), tax_class("book"), tax_class("map")) == ("zero", "reduced", "zero")
+
+
+# worked examples ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Example:
+    """An order and its invoice.
+
+    `rates`: by class. `basket`: price, quantity and class by product. `rows`: the rate, net, tax and gross of each row.
+    `back`: the returned pieces; `refund`: their money; `credit`: the net amount and the tax of their credit note by
+    rate. Rates and `discount` are in hundredths of a percent.
+    """
+
+    to: str
+    rates: Mapping[str, int]
+    basket: Mapping[str, tuple[int, int, str]]
+    shipping: int
+    discount: int
+    rows: Mapping[str, tuple[int, int, int, int]]
+    back: Mapping[str, int]
+    refund: int
+    credit: Mapping[int, tuple[int, int]]
+    currency: str = "EUR"
+    net_prices: bool = False
+    tax_id: str | None = None
+
+
+EXAMPLES = {
+    # 20 % and 10 % (books): https://europa.eu/youreurope/business/taxation/vat/vat-rules-rates/
+    # goods 59.83, less 7 % = 4.18 (4.1881): book 2.09 (4.18 * 29.98 / 59.83 = 2.0945), cup the rest, 2.09
+    "Austria": Example(
+        to="AT",
+        rates={"standard": 2000, "books": 1000},
+        basket={"book": (14_99, 2, "books"), "cup": (9_95, 3, "standard")},
+        shipping=4_90,
+        discount=700,
+        rows={
+            "book": (1000, 25_35, 2_54, 27_89),  # 27.89 * 10 / 110 = 2.535
+            "cup": (2000, 23_13, 4_63, 27_76),  # 27.76 * 20 / 120 = 4.627
+            "shipping": (2000, 4_08, 82, 4_90),  # 4.90 * 20 / 120 = 0.817
+        },
+        back={"book": 1, "cup": 1},
+        refund=13_94 + 9_25,  # 27.89 / 2 = 13.945 and 27.76 / 3 = 9.253
+        credit={
+            1000: (12_67, 1_27),
+            2000: (7_71, 1_54),
+        },  # 13.94 * 2.54 / 27.89 = 1.270, 9.25 * 4.63 / 27.76 = 1.543
+    ),
+    # An Austrian seller lists DE, and not AT. The customer owes the tax: Directive 2006/112/EC, articles 196 and
+    # 226(11a), https://eur-lex.europa.eu/eli/dir/2006/112/oj (for goods, article 138 exempts the seller)
+    "reverse charge": Example(
+        to="DE",
+        rates={"standard": 1900},
+        basket={"cup": (12_49, 3, "standard")},
+        shipping=5_90,
+        discount=333,
+        rows={"cup": (0, 36_23, 0, 36_23), "shipping": (0, 5_90, 0, 5_90)},  # 37.47 less 1.24 (1.2478)
+        back={"cup": 2},
+        refund=24_15,  # 36.23 * 2 / 3 = 24.153
+        credit={0: (24_15, 0)},
+        net_prices=True,
+        tax_id="DE136695976",
+    ),
+    # 20 %: https://www.gov.uk/vat-rates. Books 0 %:
+    # https://www.gov.uk/government/publications/vat-notice-70110-zero-rating-of-books-and-other-forms-of-printed-matter
+    # goods 25.99, less 15 % = 3.89 (3.8985): book 2.39 (3.89 * 15.98 / 25.99 = 2.3918), cup 1.50
+    "United Kingdom": Example(
+        to="GB",
+        rates={"standard": 2000, "books": 0},
+        basket={"book": (7_99, 2, "books"), "cup": (10_01, 1, "standard")},
+        shipping=3_95,
+        discount=1500,
+        rows={
+            "book": (0, 13_59, 0, 13_59),
+            "cup": (2000, 7_09, 1_42, 8_51),  # 8.51 * 20 / 120 = 1.418
+            "shipping": (2000, 3_29, 66, 3_95),  # 3.95 * 20 / 120 = 0.658
+        },
+        back={"book": 1},
+        refund=6_79,  # 13.59 / 2 = 6.795
+        credit={0: (6_79, 0)},
+        currency="GBP",
+    ),
+    # 7.25 % outside of special districts: https://cdtfa.ca.gov/formspubs/pub105/basic-rules.htm
+    # Delivery by a carrier is not taxed: CDTFA, publication 100
+    # goods 49.97, less 10 % = 4.99 (4.997): cup 2.99 (4.99 * 29.97 / 49.97 = 2.9928), vase 2.00
+    "California": Example(
+        to="US-CA",
+        rates={"standard": 725, "shipping": 0},
+        basket={"cup": (9_99, 3, "standard"), "vase": (20_00, 1, "standard")},
+        shipping=5_00,
+        discount=1000,
+        rows={
+            "cup": (725, 26_98, 1_96, 28_94),  # 26.98 * 7.25 % = 1.956
+            "vase": (725, 18_00, 1_31, 19_31),  # 18.00 * 7.25 % = 1.305, half up
+            "shipping": (0, 5_00, 0, 5_00),
+        },
+        back={"cup": 2},
+        refund=19_29,  # 28.94 * 2 / 3 = 19.293
+        credit={725: (17_98, 1_31)},  # 19.29 * 1.96 / 28.94 = 1.3064
+        currency="USD",
+        net_prices=True,
+    ),
+    # The rates of Austria, added to net prices
+    # goods 65.76, less 1.5 % = 0.98 (0.9864): book 0.63 (0.98 * 42.45 / 65.76 = 0.6326), cup 0.35
+    "net prices": Example(
+        to="AT",
+        rates={"standard": 2000, "books": 1000},
+        basket={"book": (8_49, 5, "books"), "cup": (3_33, 7, "standard")},
+        shipping=6_90,
+        discount=150,
+        rows={
+            "book": (1000, 41_82, 4_18, 46_00),  # 41.82 * 10 % = 4.182
+            "cup": (2000, 22_96, 4_59, 27_55),  # 22.96 * 20 % = 4.592
+            "shipping": (2000, 6_90, 1_38, 8_28),
+        },
+        back={"book": 2, "cup": 3},
+        refund=18_40 + 11_80,  # 46.00 * 2 / 5, and 27.55 * 3 / 7 = 11.807
+        credit={
+            1000: (16_73, 1_67),
+            2000: (9_83, 1_97),
+        },  # 18.40 * 4.18 / 46.00 = 1.672, 11.80 * 4.59 / 27.55 = 1.966
+        net_prices=True,
+    ),
+    # 10 %, and 8 % for food: https://www.nta.go.jp/taxes/shiraberu/taxanswer/shohi/6303.htm
+    # A qualified invoice rounds once for each rate. Here that gives the same: (1046 + 550) * 10 / 110 = 145.1
+    # goods 2396, less 5 % = 119 (119.8): cup 54 (119 * 1100 / 2396 = 54.6), tea 65
+    "Japan": Example(
+        to="JP",
+        rates={"standard": 1000, "food": 800},
+        basket={"cup": (1100, 1, "standard"), "tea": (648, 2, "food")},
+        shipping=550,
+        discount=500,
+        rows={
+            "cup": (1000, 951, 95, 1046),  # 1046 * 10 / 110 = 95.1
+            "tea": (800, 1140, 91, 1231),  # 1231 * 8 / 108 = 91.2
+            "shipping": (1000, 500, 50, 550),
+        },
+        back={"tea": 1},
+        refund=615,  # 1231 / 2 = 615.5
+        credit={800: (570, 45)},  # 615 * 91 / 1231 = 45.46
+        currency="JPY",
+    ),
+}
+
+
+def sell(shop: ShopContext, example: Example) -> Order:
+    """Place, pay, invoice and deliver the order of an example. Return it."""
+    rates = [
+        TaxRate(destination=example.to, tax_class=one, valid_from="2000-01-01", rate=rate)
+        for one, rate in example.rates.items()
+    ]
+    replace_tax_table(shop, STAFF, rates, [example.to[:2]] if example.tax_id else [], net_prices=example.net_prices)
+    for id, (price, many, tax_class) in example.basket.items():
+        create_stocked_product(shop, id, many, price=price, currency=example.currency, tax_class=tax_class)
+    offer(shop, rate=example.discount)
+    address = replace(HOME_ADDRESS, country=example.to[:2], region=example.to[3:] or None)
+    wanted = {id: RequestedLine(many) for id, (_, many, _) in example.basket.items()}
+    set_shipping_prices(shop, **{example.currency: example.shipping})
+    placed = place_order(shop, ANN, "key", wanted, address, {}, "SPRING", tax_id=example.tax_id).order
+    assert isinstance(placed, Order)
+    return deliver_order(shop, placed)
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_an_invoice_and_a_return_are_as_a_bookkeeper_computes_them(shop: ShopContext, example: Example) -> None:
+    order = sell(shop, example)
+    invoice = get_invoice_of_order(shop, ANN, order.order_id)
+    sums: dict[int, tuple[int, int]] = {}
+    for rate, net, tax, gross in example.rows.values():
+        assert net + tax == gross
+        net_before, tax_before = sums.get(rate, (0, 0))
+        sums[rate] = net_before + net, tax_before + tax
+    assert {one.rate: (one.net, one.tax) for one in invoice.taxes} == sums
+    assert invoice.total == sum(gross for _, _, _, gross in example.rows.values()) == order.paid
+    assert (invoice.reverse_charge, invoice.tax_id) == (example.tax_id is not None, example.tax_id)
+
+    assert return_pieces(shop, order, **example.back).result["amount"] == example.refund
+    assert invoice.total - refunded_total(shop, order.order_id) == get_order(shop, order.order_id).kept
+    issue_credit_note(shop, order.order_id)
+    *_, note = shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)
+    assert {one.rate: (one.net, one.tax) for one in note.taxes} == example.credit
+    rest = {id: many - example.back.get(id, 0) for id, (_, many, _) in example.basket.items()}
+    return_pieces(shop, order, "rest", **{id: many for id, many in rest.items() if many}, refund_shipping=True)
+    assert refunded_total(shop, order.order_id) == invoice.total, "all returns together give everything back"
+    issue_credit_note(shop, order.order_id)
+    _, *notes = shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)
+    parts = [(one.rate, one.net, one.tax) for note in notes for one in note.taxes]
+    for rate, (net, tax) in sums.items():
+        assert (sum(n for r, n, _ in parts if r == rate), sum(t for r, _, t in parts if r == rate)) == (net, tax)

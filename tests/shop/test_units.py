@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import Order
-from functions.shop import cancellation, categories, customers, follows, products, reviews, shipments
+from functions.shop import cancellation, categories, customers, follows, products, reviews
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.guest_links import authenticate_guest
 from functions.shop.guests import join_orders
@@ -92,7 +92,8 @@ def placed(shop: ShopContext) -> Order:
 
 
 COSTS: dict[str, tuple[str, Callable[[ShopContext, Order], Any], dict[str, float]]] = {
-    # by name: the order's status before the command, the command, and its units by request
+    # by name: the order's status before the command, the command, and its units by request. tests/docs/test_cost.py has
+    # the steps of an order's life.
     "cancel, of two products": (
         "PENDING",
         lambda shop, order: cancellation.cancel_order(shop, ANN, order.order_id),
@@ -103,33 +104,15 @@ COSTS: dict[str, tuple[str, Callable[[ShopContext, Order], Any], dict[str, float
         lambda shop, order: cancellation.lapse_order(shop, order.order_id),
         {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
     ),
-    "pay": ("PENDING", report_payment, {"Query": 1, "TransactWriteItems": 2 + 2 + (2 + 2)}),
     "a payment that comes too late: it goes back": (
         "CANCELLED",
         report_payment,
         {"Query": 1, "TransactWriteItems": 2 + 2 + 2 + 2},
     ),
-    "fulfil: invoice and its number, order, shipment; the seller is read": (
-        "PAID",
-        lambda shop, order: fulfil_order(shop, order.order_id),
-        {"Query": 1 + 0.5, "GetItem": 1, "TransactWriteItems": (2 + 1 + 1 + 1) + 2 + (2 + 2) + 2},
-    ),
-    "dispatch": (
-        "FULFILLING",
-        lambda shop, order: shipments.dispatch_shipment(
-            shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42"
-        ),
-        {"Query": 1, "TransactWriteItems": (2 + 1) + (2 + 2)},
-    ),
     "cut short, of two products one is sent": (
         "CUT_REQUESTED",
         lambda shop, order: cancellation.agree_cancel(shop, WAREHOUSE, order.order_id),
         {"GetItem": 1, "Query": 3, "TransactWriteItems": (2 + 2) + 2 + 2 + 2},
-    ),
-    "deliver": (
-        "SHIPPED",
-        lambda shop, order: shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1"),
-        {"Query": 1, "TransactWriteItems": (2 + 1) + (2 + 1) + 2},
     ),
 }
 

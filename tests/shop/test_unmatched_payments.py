@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import KeptEvent, Order, Payment
-from functions.model.errors import InvalidInput, NotAllowed, NotFound, TooManyPayments, WrongCurrency, WrongState
+from functions.model.errors import InvalidInput, NotFound, TooManyPayments, WrongCurrency, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import PAYMENT_CLAIM
 from functions.shop import payments, refund_processing, refunds
@@ -14,13 +14,11 @@ from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
 from functions.shop.payments import NO_ORDER
 from functions.shop.refunds import MAX_PAYMENTS
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import ShopContext
 from functions.shop.unmatched_payments import assign_payment, list_unmatched_payments_by_date
 from local.world.payment_provider import FakeProvider
 from proof.support.actors import (
-    ANN,
     STAFF,
-    WAREHOUSE,
     advance_to_status,
     archive_order,
     create_stocked_product,
@@ -29,7 +27,6 @@ from proof.support.actors import (
     report_dispute,
     report_external_refund,
     report_payment,
-    run_concurrently,
 )
 from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock
@@ -78,14 +75,6 @@ def test_staff_list_what_matches_no_order_by_time_oldest_first(
     assert listed(shop, since=since, until=until) == ["dp_1"]
     first = list_unmatched_payments_by_date(shop, ListRequest(STAFF, 2))
     assert listed(shop, cursor=first.cursor) == ["re_1"]
-
-
-@pytest.mark.parametrize("caller", [ANN, WAREHOUSE])
-def test_only_staff_list_and_assign(shop: ShopContext, order: Order, caller: Caller) -> None:
-    with pytest.raises(NotAllowed):
-        list_unmatched_payments_by_date(shop, ListRequest(caller, 10))
-    with pytest.raises(NotAllowed):
-        assign(shop, order, caller=caller)
 
 
 # assigning ------------------------------------------------------------------------------------------------------------
@@ -257,15 +246,6 @@ def test_a_payment_without_money_is_not_assigned(shop: ShopContext, order: Order
 
 
 # concurrent commands --------------------------------------------------------------------------------------------------
-def test_a_payment_is_assigned_once_or_refunded_once_though_several_try(shop: ShopContext, order: Order) -> None:
-    others = [order, place(shop, "key-2"), place(shop, "key-3")]
-    assigns = [lambda it=it: assign(shop, it, it.order_id) for it in others]
-    done = run_concurrently(*assigns, lambda: refunds.refund_payment(shop, STAFF, "back", NO_ORDER, "pi_1"))
-    assert [type(one) for one in done].count(IdempotentResult) == 1
-    paid = sum(get_order(shop, it.order_id).paid for it in others)
-    assert paid + sum(it.amount for it in order_money.refunds(shop, NO_ORDER)) == 2500
-
-
 @pytest.mark.parametrize("first", ["refund", "assignment"])
 def test_an_assignment_and_a_refund_at_the_same_moment_do_not_both_happen(
     shop: ShopContext, rival: ShopContext, wire: WireTap, order: Order, first: str
