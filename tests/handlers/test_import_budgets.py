@@ -28,6 +28,8 @@ MORE_PACKAGES = {
     "payment_starter": VALIDATION,
     "order_notification_worker": TEMPLATES,
     "product_alert_worker": TEMPLATES,
+    "webhook_worker": {"standardwebhooks"},
+    "webhook_retries": {"standardwebhooks"},
 }
 
 POWERTOOLS = "event_handler shared utilities utilities.data_classes warnings"
@@ -48,7 +50,7 @@ EVERYWHERE = """
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sellers
     model.entities.sharding model.entities.shipments model.entities.shipping_methods model.entities.sweeps
-    model.entities.taxes model.entities.totals model.errors model.events model.lambdas model.metrics model.money
+    model.entities.taxes model.entities.totals model.entities.webhooks model.errors model.events model.lambdas model.metrics model.money
     model.retention model.states model.table model.timelines runtime runtime.clients runtime.environment runtime.log
     runtime.metrics_buffer runtime.observability shop shop.shop
 """
@@ -61,7 +63,9 @@ API = """adapters adapters.object_store api api.app api.http api.http.caching ap
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.audit model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
-    "event_publisher": "adapters adapters.event_bus dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
+    "event_publisher": f"""{LISTS} adapters adapters.event_bus dynamodb.stream_batch model.audit model.patterns
+        runtime.dead_letters runtime.subscriptions runtime.time_limit shop.audit shop.idempotency
+        shop.webhook_deliveries shop.webhooks""",
     "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation
         shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
@@ -94,6 +98,12 @@ MODULES = {
     "export_worker": f"""{LISTS} adapters adapters.object_store model.flat_columns model.mail_kinds model.patterns
         model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.feed
         shop.idempotency shop.list_exports""",
+    "webhook_worker": f"""{LISTS} adapters adapters.webhook_sender model.audit model.mail_kinds model.patterns
+        model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.subscriptions
+        runtime.time_limit shop.audit shop.idempotency shop.webhook_deliveries shop.webhooks""",
+    "webhook_retries": f"""{LISTS} adapters adapters.webhook_sender model.audit model.patterns
+        runtime.scheduled_jobs runtime.secrets runtime.time_limit shop.audit shop.idempotency
+        shop.webhook_deliveries shop.webhooks""",
     "order_deadlines": f"""{LISTS} model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",

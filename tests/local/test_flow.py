@@ -77,6 +77,7 @@ def test_the_effects_of_a_reaction_follow_from_its_permissions(drawn: Drawn) -> 
         "archive": {"archive_bucket"},
         "import": {"table"},
         "export": {"table"},
+        "webhook": {"table"},
         "warehouse": {"api"},
     }
     assert targets(drawn, "copies_reader") == {"table"}
