@@ -61,6 +61,8 @@ placed. Each type of resource in the template has a line, or a reason why it is 
             if _sum_usage(name, "calls")
         ],
     )
+    yield "## Webhooks"
+    yield _webhooks()
     yield "## An order's items"
     yield _storage()
     yield "## Assumptions and omissions"
@@ -135,6 +137,31 @@ def _million() -> str:
 
 def _line_row(line: BillLine) -> tuple[str, ...]:
     return line.service, line.what, f"{line.quantity:,.1f}".removesuffix(".0"), f"{line.amount:,.2f}"
+
+
+def _webhooks() -> str:
+    published, sent = usage.WEBHOOK_EVENT["event_publisher"], usage.WEBHOOK_EVENT["webhook"]
+    prices, others = load_prices()["table_classes"]["STANDARD"], load_prices()["others"]
+    writing, reading = float(prices["write_million"]), float(prices["read_million"])
+    units = (published.written + sent.written) * writing + sent.read * reading
+    message = usage.REQUESTS_PER_MESSAGE * float(others["queue_request_million"])
+    invocation = float(others["lambda_request_million"]) + MILLION * (
+        usage.CALL_SECONDS / 2 * float(others["lambda_gigabyte_second"])
+        + usage.LOG_BYTES / GIGABYTE * float(others["log_gigabyte"])
+    )
+    each = sent.written * writing + sent.read * reading
+    return f"""
+An event that no [webhook](how-to/receive-webhooks.md) has costs no write unit. An event that one or more webhooks have
+costs {published.written} write unit for each KB started, for the outbox. For each of these webhooks, an event that is
+accepted at the first attempt costs {sent.written} write units (lease, attempt, cursor) and {sent.read} read units
+(webhook, cursor, outbox). The publisher reads the list of webhooks at most once in 10 seconds, for half a unit to one
+unit; so does the worker.
+
+**A million events for one webhook cost {units + message + invocation:.2f}**: {units:.2f} for the table, {message:.2f}
+for SQS, and {invocation:.2f} for an invocation of {usage.CALL_SECONDS * 1000:.0f} ms and its log. Each further webhook
+adds {each:.2f} for the table, and the time until its answer. Not included: slow answers, retries, and the data that
+Lambda sends.
+"""
 
 
 def _storage() -> str:
