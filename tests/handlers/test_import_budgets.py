@@ -50,9 +50,9 @@ EVERYWHERE = """
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sellers
     model.entities.sharding model.entities.shipments model.entities.shipping_methods model.entities.sweeps
-        model.entities.taxes model.entities.totals model.entities.webhooks model.errors model.events model.lambdas
-    model.metrics model.money     model.retention model.states model.table model.timelines runtime runtime.clients
-    runtime.environment runtime.log     runtime.metrics_buffer runtime.observability shop shop.shop
+    model.entities.taxes model.entities.totals model.entities.webhooks model.errors model.events model.lambdas
+    model.metrics model.money model.retention model.states model.table model.timelines runtime runtime.clients
+    runtime.environment runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
 LISTS = "dynamodb.cursors dynamodb.sealed_text shop.lists"
 API = """adapters adapters.object_store api api.app api.http api.http.caching api.http.context
