@@ -79,8 +79,9 @@ def render_union() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-The shop publishes events on its own EventBridge bus. To subscribe, create a rule on the bus, with your own queue and
-dead-letter queue as its target:
+The shop publishes events on its own EventBridge bus. Systems outside AWS get them by
+[webhook](how-to/receive-webhooks.md), in order for each object. To subscribe in AWS, create a rule on the bus, with your
+own queue and dead-letter queue as its target:
 """
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
@@ -90,7 +91,8 @@ dead-letter queue as its target:
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
 - **Fields may be added**, and also values of a field with a fixed list. Under the same `schema` number, no field is
-  removed or changes its meaning ([rules](upgrades.md#the-rules)). Ignore fields and values that you do not know.
+  removed or changes its meaning ([rules](upgrades.md#the-rules)). Ignore fields and values that you do not know, such
+  as `outbox`, with which the shop wakes its own worker of webhooks.
 
 [events.json](events.json) is the JSON Schema of all events, from which you can [generate a
 client](how-to/generate-a-client.md). [asyncapi.json](asyncapi.json) describes the bus and the webhooks (AsyncAPI 3).
@@ -127,7 +129,7 @@ client](how-to/generate-a-client.md). [asyncapi.json](asyncapi.json) describes t
         [
             (
                 f"**{reaction.name}**",
-                ", ".join(reaction.event_names),
+                ", ".join(reaction.event_names) or f"each event with `{reaction.only_with}`",
                 reaction.effect,
                 reaction.idempotent_by,
                 f"`functions/handlers/{reaction.function}.py`" if reaction.function else "the shop's own system",

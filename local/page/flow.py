@@ -235,7 +235,7 @@ def _edges(stack: _FlowTemplate) -> Iterator[JsonObject]:
             back = target == TABLE
             yield {"from": one.name, "to": target, "label": "copies and totals" if back else "events", "derived": back}
     for reaction in REACTIONS:
-        yield {"from": BUS, "to": reaction.name, "label": ", ".join(reaction.event_names)}
+        yield {"from": BUS, "to": reaction.name, "label": ", ".join(reaction.event_names) or reaction.only_with}
         for effect in stack.effects(stack.functions[reaction.name]) if reaction.function else [API]:
             yield {"from": reaction.name, "to": effect, "label": reaction.effect}
             if effect == PROVIDER:

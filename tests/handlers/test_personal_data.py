@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from functions.dynamodb.keys import KEY_ATTRIBUTES, to_instant
-from functions.handlers import backlog_metrics, customer_erasure, event_publisher
+from functions.handlers import backlog_metrics, customer_erasure, event_publisher, webhook_retries
 from functions.model.entities import Address, ListName
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import (
@@ -27,6 +27,7 @@ from functions.shop import (
 )
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
+from functions.shop.webhooks import ACTIVE_AFTER, create_webhook
 from local.world.expiry import expire_until
 from local.world.harness import READERS, STAFF, WORKERS, ShopHarness
 from proof.support.client_faults import fail_calls, record_calls
@@ -88,12 +89,16 @@ def published() -> Iterator[list[str]]:
     details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
 
 
-def test_no_event_on_the_bus_identifies_a_person(harness: ShopHarness) -> None:
+def test_no_event_on_the_bus_or_for_a_webhook_identifies_a_person(harness: ShopHarness) -> None:
+    create_webhook(harness.shop, STAFF, "all", "http://127.0.0.1:9/", (), {})
     with published() as details:
         live(harness)
     types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
     assert {"CustomerRegistered", "OrderPlaced", "InvoiceIssued", "ShipmentDelivered", "ActivityExpired"} <= types
     assert [told(detail) for detail in details] == [[]] * len(details)
+    outbox = [it for record in harness.all_records if "body" in (it := record["dynamodb"].get("NewImage", {}))]
+    assert outbox
+    assert told(json.dumps(outbox)) == []
 
 
 def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
@@ -157,6 +162,7 @@ def test_an_error_that_ends_a_function_identifies_no_person_because_lambda_logs_
         "order_deadlines": partial(harness.lapse, "2126-11-21T09:30:00Z"),
         "customer_erasure": partial(customer_erasure.handler, {"time": harness.now().isoformat()}, None),
         "backlog_metrics": partial(backlog_metrics.handler, {}, None),
+        "webhook_retries": partial(webhook_retries.handler, {}, None),
     }
     ended: dict[tuple[str, str], Exception] = {}
     for service, operation in [(service, name) for service, names in CALLS.items() for name in names]:
@@ -167,9 +173,8 @@ def test_an_error_that_ends_a_function_identifies_no_person_because_lambda_logs_
                 except Exception as error:  # noqa: BLE001  any error: Lambda logs its text
                     ended[name, operation] = error
     quoted = {key for key, error in ended.items() if told(str(error))}
-    assert quoted == {("customer_erasure", "Query"), ("backlog_metrics", "ListObjectsV2")}, (
-        "the first requests of two jobs, which name only a queue and a bucket: AWS has no personal data to quote"
-    )
+    first = {("customer_erasure", "Query"), ("webhook_retries", "Query"), ("backlog_metrics", "ListObjectsV2")}
+    assert quoted == first, "the first requests of jobs, which send no personal data that AWS could quote"
     assert ended.keys() > quoted
     assert told(log.getvalue()) == []
 
@@ -187,6 +192,8 @@ OF_EACH_FUNCTION = {
     "export_part_written": "export",
     "deadlines_checked": "order_deadlines",
     "erasures_processed": "customer_erasure",
+    "webhooks_sent": "webhook",
+    "webhooks_retried": "webhook_retries",
 }
 """The function of each log line that reports finished work."""
 
@@ -194,10 +201,12 @@ OF_EACH_FUNCTION = {
 def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the_erasure(
     harness: ShopHarness, log: io.StringIO
 ) -> None:
-    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "order_deadlines", "customer_erasure"}, (
-        "add a new function here"
-    )
+    scheduled = {"order_deadlines", "customer_erasure", "webhook_retries"}
+    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, *scheduled}, "add a new function here"
+    create_webhook(harness.shop, STAFF, "all", "http://127.0.0.1:9/", (), {})  # no server is there
+    harness.clock_offset += ACTIVE_AFTER
     live(harness)
+    webhook_retries.handler({}, None)
     follows.follow_product(harness.shop, CANARY, "mug")
     goods = {"product_id": "jug", "name": "Quillfeather jug", "price": 990, "currency": "EUR"}
     lines = [imports.ParsedLine(1, goods, 5), imports.ParsedLine(2, {**goods, "product_id": EMAIL}, 5)]

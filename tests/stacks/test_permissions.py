@@ -13,7 +13,7 @@ import pytest
 from docs.generate import DOCS
 from docs.pages import permissions
 from functions.dynamodb.keys import to_instant
-from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
+from functions.handlers import backlog_metrics, customer_erasure, order_deadlines, webhook_retries
 from functions.model.entities import ArchivedOrder, ListName
 from functions.runtime import clients
 from functions.shop import (
@@ -30,6 +30,7 @@ from functions.shop import (
     reviews,
     shipments,
     started_payments,
+    webhooks,
 )
 from functions.shop.erasure import erase_customer
 from functions.shop.lists import ListRequest
@@ -290,6 +291,8 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
         ("Pepper", "order_notification_worker"),
         ("Pepper", "payment_starter"),
         ("Pepper", "product_alert_worker"),
+        ("Pepper", "webhook_retries"),
+        ("Pepper", "webhook_worker"),
         ("Provid", "payment_starter"),
         ("Provid", "refund_worker"),
         ("Webhoo", "api"),
@@ -317,8 +320,8 @@ def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_
             if fnmatch("secretsmanager:GetSecretValue", action) or fnmatch("secretsmanager:BatchGetSecretValue", action)
             for one in policy["Roles"]
         }
-        mailers = ("order_notification_worker", "product_alert_worker")
-        functions = [template.function(module) for module in ("api", "payment_starter", "refund_worker", *mailers)]
+        peppered = ("api", "order_notification_worker", "product_alert_worker", "webhook_worker", "webhook_retries")
+        functions = [template.function(module) for module in ("payment_starter", "refund_worker", *peppered)]
         roles = {template.properties("AWS::Lambda::Function")[id]["Role"]["Fn::GetAtt"][0] for id in functions}
         assert operators_role(template) not in readers
         assert readers == roles
@@ -413,7 +416,14 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
 
         return handle
 
-    for module in (*READERS.values(), *WORKERS.values(), order_deadlines, customer_erasure, backlog_metrics):
+    for module in (
+        *READERS.values(),
+        *WORKERS.values(),
+        order_deadlines,
+        customer_erasure,
+        backlog_metrics,
+        webhook_retries,
+    ):
         monkeypatch.setattr(module, "handler", noted(module.__name__.rpartition(".")[2], module.handler))
     start = noted("payment_starter", started_payments.start_payment)
     monkeypatch.setattr(started_payments, "start_payment", start)
@@ -422,14 +432,18 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
     return asked
 
 
-def serve_guests(harness: ShopHarness) -> None:
-    """Process an order of a guest that is refunded after its invoice, and one that is cancelled."""
+def serve_guests_and_a_webhook(harness: ShopHarness) -> None:
+    """Process an order of a guest that is refunded after its invoice, and one that is cancelled. A webhook has both."""
+    webhooks.create_webhook(harness.shop, STAFF, "none", "http://127.0.0.1:9/", ["OrderPlaced"], {})  # without a server
+    harness.clock_offset += webhooks.ACTIVE_AFTER
     kept, cancelled = (place_guest_order(harness.shop, key, pot=1).placed.order.order_id for key in ("one", "two"))
     cancellation.cancel_order(harness.shop, STAFF, cancelled)
     harness.pay_order(kept, "evt_guest", "pi_guest")
     harness.process_all()
     refunds.refund_order(harness.shop, STAFF, "guest", kept, 100)
     harness.process_all()
+    harness.clock_offset += timedelta(minutes=2)
+    assert webhook_retries.handler({}, None)["failed"] == 2
 
 
 def export_lists(harness: ShopHarness) -> None:
@@ -463,7 +477,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     harness.pay_order(cancelled, "evt_2", "pi_2")
     refunds.refund_order(shop, STAFF, "sorry", sold, 100, "credit")
     harness.process_all()
-    serve_guests(harness)
+    serve_guests_and_a_webhook(harness)
     assert harness.provider.refunded_amount("pi_2")
     shipments.dispatch_shipment(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
     export_lists(harness)
