@@ -80,8 +80,8 @@ def render_union() -> str:
 def _sections() -> Iterator[str]:
     yield """
 The shop publishes events on its own EventBridge bus. Systems outside AWS get them by
-[webhook](how-to/receive-webhooks.md), in order for each object. To subscribe in AWS, create a rule on the bus, with your
-own queue and dead-letter queue as its target:
+[webhook](how-to/receive-webhooks.md), in order for each object. To subscribe in AWS, create a rule on the bus, with
+your own queue and dead-letter queue as its target:
 """
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
