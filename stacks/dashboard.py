@@ -61,7 +61,12 @@ class Dashboard(Construct):
         answers = [aws_metric(f"AWS/ApiGateway {answer}", api, "Sum") for answer in ("Count", "4xx", "5xx")]
         answers += [self._sum_metric(m.BUSY_ANSWERS), self._sum_metric(m.CANARY_SUCCEEDED)]
         times = [aws_metric("AWS/ApiGateway Latency", api, share, label=share) for share in ("p50", "p99")]
-        return [(_graph_widget, "API: requests and errors", answers), (_graph_widget, "API: latency, ms", times)]
+        sent = (m.WEBHOOK_EVENTS_SENT, m.WEBHOOK_ATTEMPTS_FAILED, m.WEBHOOKS_PAUSED)
+        return [
+            (_graph_widget, "API: requests and errors", answers),
+            (_graph_widget, "API: latency, ms", times),
+            (_graph_widget, "Webhooks: events sent, failed attempts, paused", [self._sum_metric(one) for one in sent]),
+        ]
 
     def _stream(self) -> WidgetRow:
         ages = _metric_per_resource("AWS/Lambda IteratorAge", self._monitored["reader"], "FunctionName")

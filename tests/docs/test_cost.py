@@ -260,7 +260,7 @@ def test_a_month_without_orders_costs_what_stands_in_the_template() -> None:
         "dashboards": 3.00,
         "keys": 1.00,
         "secrets": 3 * 0.40,
-        "metrics": 87 * 0.30,
+        "metrics": 97 * 0.30,
         "rules of contributor insights": 2 * 4 * 0.50,
         "mails": 0,
     }

@@ -19,12 +19,12 @@ from tools.declarations import declared_at
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},
     "dead letters": {reaction.name for reaction in REACTIONS}
-    | {"order_deadlines", "customer_erasure", "backlog_metrics"},
+    | {"order_deadlines", "customer_erasure", "backlog_metrics", "webhook_retries"},
     "reader": {"copies_reader", "event_publisher"},
     "api": {""},
     "api's function": {""},
     "reader's mapping": {"copies_reader", "event_publisher"},
-    "schedule": {"order_deadlines", "backlog_metrics"},
+    "schedule": {"order_deadlines", "backlog_metrics", "webhook_retries"},
     "hourly schedule": {""},
 }
 
