@@ -16,17 +16,21 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import sqs_backends
 
+from functions.adapters import webhook_sender
 from functions.api.http import context
 from functions.dynamodb.errors import Permanent
 from functions.handlers import fulfilment_worker, order_notification_worker
 from functions.handlers.archive_worker import parse_archive
 from functions.handlers.backlog_metrics import handler as measure_backlogs
+from functions.handlers.webhook_retries import handler as retry_webhooks
 from functions.model import changes
 from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.runtime import clients, environment, secrets
+from functions.shop.webhook_deliveries import Answer
+from functions.shop.webhooks import ACTIVE_AFTER, create_webhook
 from local.world.dynamodb_engine import REGION
-from local.world.harness import READERS, ShopHarness
+from local.world.harness import READERS, STAFF, ShopHarness
 from ops import targets
 from ops.failures.failure_store import FailureRepository
 from proof.support.actors import report_dispute, report_external_refund
@@ -312,6 +316,24 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED").items == ()
 
 
+def unaccepting(scene: Scene, alarm: AlarmDefinition) -> Incident:
+    """The receiver of a webhook is down for more than three days. Then it is there again."""
+    harness, send = scene.harness, scene.trouble.enter_context(mock.patch.object(webhook_sender, "send"))
+    send.return_value = Answer(None, "no answer", 1)
+    made = create_webhook(harness.shop, STAFF, "k", "http://127.0.0.1:9/", ["OrderPlaced"], {})
+    scene.known["WEBHOOK_ID"] = str(made.result["webhook_id"])
+    harness.clock_offset += ACTIVE_AFTER
+    harness.place_order(mug=1)
+    harness.process_all()
+    yield
+    for _ in range(5):
+        harness.clock_offset += timedelta(hours=20)
+        retry_webhooks({}, None)
+    yield
+    send.return_value = Answer(204, None, 1)
+    assert retry_webhooks({}, None)["sent"] == 1
+
+
 def over_refunding(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A person refunds a payment at the provider, and then the shop loses a dispute of the same payment."""
     harness = scene.harness
@@ -551,6 +573,7 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "mails-deferred": refused,
     "unmatched-payment": unmatched,
     "over-refunded": over_refunding,
+    "webhook-paused": unaccepting,
     "api-5xx": faulty_api,
     "api-crashes": crashing,
     "api-busy": busy,
