@@ -38,7 +38,7 @@ async function details(id, view) {
   const again = () => renew(view.card, () => show(view));
   const change = (body) => call("PATCH", path, { body, as: me });
   const changed = () => {
-    toast("The webhook is changed. It counts for all events after 30 seconds.");
+    toast("The webhook is changed. It counts for all events after 15 seconds.");
     return again();
   };
   const [status, command] = webhook.status === "PAUSED" ? ["ACTIVE", "Resume"] : ["PAUSED", "Pause"];

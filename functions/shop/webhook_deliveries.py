@@ -105,14 +105,13 @@ def build_wanted_event(
     object_id = f"{change.image['PK']['S']}/{change.image['SK']['S']}".replace("#", ":")
     created = change.image.get(change.row.created_field, {"S": ""})["S"]
     place: dict[str, Any] = {"object_id": object_id, "position": f"{created}/{change.version:010}"}
-    kept_from = shop.now() if late else datetime.fromisoformat(change.at)
     stored = OutboxEvent(
         **place,
         event_id=change.id,
         event_name=detail["type"],
-        at=change.at,
+        at=shop.now_instant(),
         body=json.dumps(detail, separators=(",", ":")),
-        ttl=int((kept_from + timedelta(days=OUTBOX_DAYS)).timestamp()),
+        ttl=int((shop.now() + timedelta(days=OUTBOX_DAYS)).timestamp()),
     )
     with suppress(WriteConflict):  # it is there from an earlier time: its bytes stay
         shop.table.write(put_if_absent(OUTBOX_EVENT, stored))

@@ -22,7 +22,7 @@ from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
-MAX_WEBHOOKS_READ_AGE_SECONDS = 10
+MAX_WEBHOOKS_READ_AGE_SECONDS = 5
 """How old the list of webhooks may be with which the event publisher decides what to put in the outbox."""
 ACTIVE_AFTER = timedelta(seconds=3 * MAX_WEBHOOKS_READ_AGE_SECONDS)
 """How long after its creation a webhook gets events. Each publisher has read the list again by then."""

@@ -50,7 +50,7 @@ def read_secret(page: Page) -> str:
 
 
 def wait_until_active(page: Page) -> None:
-    """Wait until the webhook on the page gets events: 30 seconds after its creation."""
+    """Wait until the webhook on the page gets events: 15 seconds after its creation."""
     active_from = page.locator(".facts div", has_text="Events from").locator("time").get_attribute("datetime")
     wait = datetime.fromisoformat(str(active_from)) - datetime.now(UTC)
     page.wait_for_timeout(max(0, wait.total_seconds()) * 1000)

@@ -20,8 +20,8 @@ from ops.scenarios import ADDRESS, EffectMissing
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.subscriber import Subscriber, run_subscriber
 
-WEBHOOK_STARTS_SECONDS = 31
-"""A webhook gets events 30 seconds after its creation."""
+WEBHOOK_STARTS_SECONDS = 16
+"""A webhook gets events 15 seconds after its creation."""
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 

@@ -185,6 +185,19 @@ def test_events_before_the_subscription_are_not_sent(
     assert receiver.ids() == ids_of(shop, 2)
 
 
+def test_an_event_with_an_old_time_is_new(
+    shop: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str
+) -> None:
+    archived = change(shop, 1)  # OrderArchived has the time of the last change before
+    clock.now += timedelta(days=OUTBOX_DAYS + 1)
+    newer = subscribe(shop, clock, key="newer")
+    detail = build_wanted_event(shop, archived, list_subscribed(shop))
+    assert detail is not None
+    for one in (webhook_id, newer):
+        wake(shop, one, receiver, OutboxPlace(**detail["outbox"]))
+    assert receiver.ids() == [archived.id] * 2
+
+
 # sending --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("count", [1, 2, PAGE, PAGE + 1, 2 * PAGE])
 def test_all_events_of_an_object_are_sent_once_in_order(

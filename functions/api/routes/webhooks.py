@@ -169,7 +169,7 @@ def webhook(caller: SignedIn, webhook_id: Id) -> WebhookAnswer:
 
 @router.patch("/webhooks/<webhook_id>", openapi_extensions=problem_responses(NotAllowed))
 def change_webhook(caller: SignedIn, webhook_id: Id, change: WebhookChange) -> WebhookAnswer:
-    """Change, pause or resume a webhook. A change reaches all events after 30 seconds. Safe to repeat. For staff."""
+    """Change, pause or resume a webhook. A change reaches all events after 15 seconds. Safe to repeat. For staff."""
     if change.url is not None:
         _check_address(change.url)
     changed = webhooks.change_webhook(

@@ -64,7 +64,10 @@ class Webhook:
 
 @entity
 class OutboxEvent:
-    """An event of an object, exactly as it is sent to each subscriber. `body`: the JSON object of the event."""
+    """An event of an object, exactly as it is sent to each subscriber. `body`: the JSON object of the event.
+
+    `at`: when it was stored. The event itself may have an older time: OrderArchived has that of the last change before.
+    """
 
     object_id: str
     position: str
