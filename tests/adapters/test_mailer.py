@@ -1,6 +1,6 @@
 """Tests that refusals of SES are classified by code and message, and that an invocation limits its rate of mails."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import classify_refusal
 from functions.shop.order_notifications import MailRefused
+from proof.support.tapped_client import ManualClock
 
 NOT_VERIFIED = (
     "Email address is not verified. The following identities failed the check in region EU-CENTRAL-1: ann@example.com"
@@ -42,22 +43,10 @@ def test_a_refusal_is_classified_by_its_code_and_its_message(code: str, message:
     assert classify_refusal(code, message) == kind
 
 
-class Clock:
-    """A clock that advances only when `sleep` is called. `pauses`: the length of each sleep in seconds."""
-
-    def __init__(self) -> None:
-        self.began = self.now = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
-        self.pauses: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += timedelta(seconds=seconds)
-
-    def pace(self, per_minute: int, seconds: float) -> MailPace:
-        """Return the pace of an invocation that may start mails for this number of seconds."""
-        table = SimpleNamespace(clock=lambda: self.now, sleep=self.sleep)
-        shop: Any = SimpleNamespace(table=table, now=lambda: self.now)
-        return MailPace(shop, per_minute, self.began + timedelta(seconds=seconds))
+def pace_of(clock: ManualClock, per_minute: int, seconds: float) -> MailPace:
+    """Return the pace of an invocation that may start mails for this number of seconds."""
+    shop: Any = SimpleNamespace(table=SimpleNamespace(clock=clock, sleep=clock.sleep), now=clock)
+    return MailPace(shop, per_minute, clock.now + timedelta(seconds=seconds))
 
 
 def refusing(*refusals: MailRefused) -> Any:
@@ -76,23 +65,23 @@ RATE = MailRefused("rate", "TooManyRequestsException")
 
 
 def test_a_mail_above_the_rate_is_sent_again_in_place_after_growing_pauses() -> None:
-    clock = Clock()
-    pace = clock.pace(600, 20)
+    clock = ManualClock()
+    pace = pace_of(clock, 600, 20)
     assert pace.send(refusing(RATE, RATE, RATE)) == "m-1"
     assert (clock.pauses, pace.refused_all_by) == ([1, 2, 4], None)
 
 
 def test_a_mail_above_the_rate_is_refused_if_no_time_is_left() -> None:
-    clock = Clock()
-    pace = clock.pace(600, 5)
+    clock = ManualClock()
+    pace = pace_of(clock, 600, 5)
     with pytest.raises(MailRefused):
         pace.send(refusing(*[RATE] * 9))
     assert (clock.pauses, pace.refused_all_by) == ([1, 2], RATE)
 
 
 def test_a_slow_pace_also_holds_for_repeated_mails() -> None:
-    clock = Clock()
-    assert clock.pace(10, 20).send(refusing(RATE)) == "m-1"
+    clock = ManualClock()
+    assert pace_of(clock, 10, 20).send(refusing(RATE)) == "m-1"
     assert clock.pauses == [6]
 
 
@@ -100,16 +89,16 @@ def test_a_slow_pace_also_holds_for_repeated_mails() -> None:
     ("kind", "all_mails"), [("quota", True), ("paused", True), ("sandbox", False), ("unknown", False)]
 )
 def test_another_refusal_is_not_repeated_in_place(kind: Any, *, all_mails: bool) -> None:
-    clock = Clock()
-    pace = clock.pace(600, 20)
+    clock = ManualClock()
+    pace = pace_of(clock, 600, 20)
     with pytest.raises(MailRefused):
         pace.send(refusing(MailRefused(kind, "any")))
     assert (clock.pauses, pace.refused_all_by is not None) == ([], all_mails)
 
 
 def test_mails_are_a_share_of_a_minute_apart_and_the_last_one_waits_for_the_next_invocation() -> None:
-    clock = Clock()
-    pace = clock.pace(12, 90)
+    clock = ManualClock()
+    pace = pace_of(clock, 12, 90)
     for _ in range(3):
         pace.acquire()
     pace.wait()

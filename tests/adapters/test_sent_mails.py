@@ -16,10 +16,7 @@ def test_a_mail_names_its_configuration_set_and_what_bounces_are_counted_by(monk
     )
     content = {
         "Subject": {"Data": "Less", "Charset": "UTF-8"},
-        "Body": {
-            "Text": {"Data": "Less.", "Charset": "UTF-8"},
-            "Html": {"Data": "<p>Less.</p>", "Charset": "UTF-8"},
-        },
+        "Body": {"Text": {"Data": "Less.", "Charset": "UTF-8"}, "Html": {"Data": "<p>Less.</p>", "Charset": "UTF-8"}},
         "Headers": [{"Name": "List-Unsubscribe", "Value": "<a>"}],
     }
     tags = {"effect": "evt-1", "configuration-set": "orderstream-mails", "mail": "PriceDropped"}

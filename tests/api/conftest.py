@@ -15,13 +15,14 @@ from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.runtime.log import log
 from functions.shop import products
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local.world.dynamodb_engine import REGION, Engine
 from local.world.harness import MOTO
 from local.world.payment_provider import FakeProvider
 from proof.support.api_variables import VARIABLES
 from proof.support.every_route import create_one_of_everything
-from proof.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, WEBHOOK_SECRETS, ApiHarness
 from proof.support.items import Item, read_items, write_items
 from proof.support.suppression_list import SuppressionList
 
@@ -83,6 +84,19 @@ def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[ApiHarness
     yield ApiHarness(context.shop())
     environment.load_environment.cache_clear()
     context.shop.cache_clear()
+
+
+@contextmanager
+def limiting_writes(outside: pytest.MonkeyPatch, per_minute: int, burst: int) -> Iterator[None]:
+    """Run the API with a limit: a customer may send `burst` writes at once, then `per_minute` a minute."""
+    with outside.context() as patch:
+        patch.setenv("CUSTOMER_WRITES_PER_MINUTE", str(per_minute))
+        patch.setenv("CUSTOMER_WRITE_BURST", str(burst))
+        environment.load_environment.cache_clear()
+        context.write_limiter.cache_clear()
+        yield
+    environment.load_environment.cache_clear()
+    context.write_limiter.cache_clear()
 
 
 @pytest.fixture
@@ -155,6 +169,27 @@ def world(api: ApiHarness, furnished: tuple[list[Item], dict[str, str]], dynamod
 @pytest.fixture
 def paid(api: ApiHarness) -> str:
     """Place an order, and pay it with the payment pi_1. Return its id."""
-    order_id = str(api.place_order().body["order_id"])
+    return place_paid(api)
+
+
+def place_paid(api: ApiHarness, **quantities: int) -> str:
+    """Place an order of Ann, and pay it with the payment pi_1. Return its id."""
+    order_id = str(api.place_order("key-1", ANN, **quantities).body["order_id"])
     api.pay(order_id)
+    return order_id
+
+
+def place_fulfilling(api: ApiHarness, **quantities: int) -> str:
+    """Place and pay an order, and request its shipment `{order_id}-1`. Return the order's id."""
+    order_id = place_paid(api, **quantities)
+    assert fulfil_order(api.shop, order_id)
+    return order_id
+
+
+def place_delivered(api: ApiHarness, **quantities: int) -> str:
+    """Place, pay, dispatch and deliver an order. Return its id."""
+    order_id = place_fulfilling(api, **quantities)
+    path, sent = f"/orders/{order_id}/shipments/{order_id}-1", {"carrier": "DHL", "tracking_number": "42"}
+    for report, body in (("dispatched", sent), ("delivered", None)):
+        assert api.call("POST", f"{path}/{report}", WAREHOUSE, body).status == 200
     return order_id

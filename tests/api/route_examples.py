@@ -26,7 +26,7 @@ from proof.support.http_client import (
     post_webhook,
 )
 from tests.api.conftest import SUPPRESSED
-from tests.api.hostile.request import WEBHOOK, valid_request
+from tests.api.hostile.request import WEBHOOK, HostileRequest, valid_request
 
 World = Mapping[str, str]
 Changes = dict[str, Any]
@@ -51,16 +51,19 @@ def furnish_shop(api: ApiHarness, harness: ShopHarness) -> World:
     return world
 
 
-def call_successfully(api: ApiHarness, world: World, key: str) -> HandlerResponse:
-    """Prepare what a successful request to this route needs, and send the request."""
+def prepare_request(api: ApiHarness, world: World, key: str) -> HostileRequest:
+    """Prepare what a successful request to this route needs. Return the request."""
     changes = PREPARATIONS[key](api, world) if key in PREPARATIONS else {}
     asked = valid_request(key, {**world, **changes}, api)
     if "body" in changes:
         asked = replace(asked, body=json.dumps(changes["body"]))
-    if key == WEBHOOK:
-        return post_webhook(api, json.loads(str(asked.body)))
-    more = {name: changes[name] for name in ("token", "query") if name in changes}
-    return invoke_api(replace(asked, **more).event(api))
+    return replace(asked, **{name: changes[name] for name in ("token", "query") if name in changes})
+
+
+def call_successfully(api: ApiHarness, world: World, key: str) -> HandlerResponse:
+    """Prepare what a successful request to this route needs, and send the request."""
+    asked = prepare_request(api, world, key)
+    return post_webhook(api, json.loads(str(asked.body))) if key == WEBHOOK else invoke_api(asked.event(api))
 
 
 def _succeed(api: ApiHarness, method: str, path: str, token: Token, body: Any = None, **more: Any) -> Any:

@@ -5,36 +5,27 @@ from typing import Any
 
 import pytest
 
-from functions.model.money import MAX_MINOR_UNITS
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
 
 MONEY: dict[str, Any] = {"amount": 5000, "currency": "EUR"}
 
 
-def issue_card(api: ApiHarness, amount: int = 5000, currency: str = "EUR", key: str = "card-1") -> dict[str, Any]:
-    issued: dict[str, Any] = api.call(
-        "POST", "/gift-cards", STAFF, {"amount": amount, "currency": currency}, key=key
-    ).body
-    return issued
+def issue_card(api: ApiHarness, amount: int = 5000) -> dict[str, Any]:
+    card: dict[str, Any] = api.call("POST", "/gift-cards", STAFF, MONEY | {"amount": amount}, key="card-1").body
+    return card
 
 
-def give_credit(
-    api: ApiHarness, token: Token = ANN, amount: int = 5000, currency: str = "EUR", key: str = "credit-1"
-) -> str:
-    body = {"amount": amount, "currency": currency}
-    return str(api.call("POST", f"/customers/{token.sub}/credit", STAFF, body, key=key).body["account_id"])
+def give_credit(api: ApiHarness, token: Token = ANN) -> str:
+    given = api.call("POST", f"/customers/{token.sub}/credit", STAFF, MONEY, key=f"for-{token.sub}")
+    return str(given.body["account_id"])
 
 
-def transfer(api: ApiHarness, token: Token = ANN, key: str = "t", **asked: Any) -> HandlerResponse:
-    return api.call("POST", "/transfers", token, {"amount": 100, "currency": "EUR", **asked}, key=key)
+def transfer(api: ApiHarness, **asked: Any) -> HandlerResponse:
+    return api.call("POST", "/transfers", ANN, {"amount": 100, "currency": "EUR", **asked}, key="t")
 
 
-def pay(api: ApiHarness, order_id: str, token: Token = ANN, key: str = "p", **asked: Any) -> HandlerResponse:
-    return api.call("POST", f"/orders/{order_id}/payments", token, asked, key=key)
-
-
-def balance(api: ApiHarness, account_id: str) -> int:
-    return int(api.call("GET", f"/accounts/{account_id}", STAFF).body["balance"])
+def pay(api: ApiHarness, order_id: str, key: str = "p", **asked: Any) -> HandlerResponse:
+    return api.call("POST", f"/orders/{order_id}/payments", ANN, asked, key=key)
 
 
 # gift cards -----------------------------------------------------------------------------------------------------------
@@ -56,13 +47,6 @@ def test_every_user_with_the_code_sees_the_balance_of_the_card(api: ApiHarness) 
     assert (unknown.problem_type, unknown.body["what"]) == ("not-found", "account")
 
 
-@pytest.mark.parametrize(
-    "code", ["", "7KQ2M", "x" * 41, "7KQ2M-9XW4H-0RTZC-5B8V\u00e9", "7KQ2M#9XW4H#0RTZC#5B8VD", None, 5]
-)
-def test_a_malformed_code_is_rejected(api: ApiHarness, code: Any) -> None:
-    assert list(api.call("POST", "/gift-cards/balance", ANN, {"code": code}).field_errors) == ["code"]
-
-
 def test_a_code_is_in_no_log_and_in_no_item(api: ApiHarness, logged: list[dict[str, Any]]) -> None:
     issued, mine = issue_card(api), give_credit(api)
     code = issued["code"]
@@ -77,16 +61,6 @@ def test_a_code_is_in_no_log_and_in_no_item(api: ApiHarness, logged: list[dict[s
     assert "POST /gift-cards/balance" in written
     for spelled in (code, code.replace("-", ""), code.lower()):
         assert spelled not in written
-
-
-@pytest.mark.parametrize("path", ["/gift-cards", "/customers/ann/credit"])
-@pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.0, "5", None, True])
-def test_money_is_issued_in_whole_amounts(api: ApiHarness, path: str, amount: Any) -> None:
-    before = api.table_images()
-    assert list(api.call("POST", path, STAFF, {**MONEY, "amount": amount}, key="k").field_errors) == ["amount"]
-    assert list(api.call("POST", path, STAFF, {**MONEY, "currency": "eur"}, key="k").field_errors) == ["currency"]
-    assert list(api.call("POST", path, STAFF, MONEY).field_errors) == ["idempotency-key"]
-    assert api.table_images() == before
 
 
 # store credit ---------------------------------------------------------------------------------------------------------
@@ -108,17 +82,11 @@ def test_a_customer_sees_their_credit_and_its_entries(api: ApiHarness) -> None:
 # transfers ------------------------------------------------------------------------------------------------------------
 def test_a_transfer_shows_its_accounts_and_the_balance(api: ApiHarness) -> None:
     api.register_customer(BOB)
-    mine, bobs = give_credit(api), give_credit(api, BOB, key="credit-2")
+    mine, bobs = give_credit(api), give_credit(api, BOB)
     made = transfer(api, account_id=mine, to=bobs)
     assert made.status == 201
     assert made.body == {"account_id": mine, "to": bobs, "amount": 100, "currency": "EUR", "balance": 4900}
-    assert (balance(api, mine), balance(api, bobs)) == (4900, 5100)
-
-
-@pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1", None])
-def test_an_invalid_amount_is_malformed(api: ApiHarness, amount: Any) -> None:
-    assert list(transfer(api, account_id="a", to="b", amount=amount).field_errors) == ["amount"]
-    assert amount is None or list(pay(api, "o", account_id="a", amount=amount).field_errors) == ["amount"]
+    assert api.call("GET", f"/accounts/{bobs}", STAFF).body["balance"] == 5100
 
 
 @pytest.mark.parametrize(
@@ -138,8 +106,5 @@ def test_an_order_is_paid_partly_by_gift_card_and_the_rest_with_credit(api: ApiH
     second = pay(api, order_id, key="p2", account_id=mine)
     assert second.body | {"order_id": order_id, "account_id": mine, "amount": 1500, "due": 0} == second.body
     paid = api.call("GET", f"/orders/{order_id}/payments", ANN).body["items"]
-    assert {(one["account_id"], one["method"], one["amount"], one["refunded"], one["status"]) for one in paid} == {
-        (issued["account_id"], "CREDIT", 1000, 0, "CAPTURED"),
-        (mine, "CREDIT", 1500, 0, "CAPTURED"),
-    }
-    assert pay(api, order_id, key="p3", account_id=mine).problem_type == "wrong-state"
+    shown = {(one["account_id"], one["method"], one["amount"], one["status"]) for one in paid}
+    assert shown == {(issued["account_id"], "CREDIT", 1000, "CAPTURED"), (mine, "CREDIT", 1500, "CAPTURED")}

@@ -3,8 +3,6 @@
 from itertools import accumulate
 from typing import Any
 
-import pytest
-
 from proof.support.http_client import STAFF, ApiHarness
 
 TREE = ("/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/garden/")
@@ -69,27 +67,3 @@ def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_product
     done = bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/")
     assert (done.status, done.body) == (200, {"catalog": "main", "path": "/kitchen/mugs/"})
     assert bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/").problem_type == "not-found"
-
-
-@pytest.mark.parametrize("path", ["", "kitchen", "/Mugs/"])
-def test_a_malformed_category_path_is_rejected_without_a_request_to_the_table(bare: ApiHarness, path: str) -> None:
-    with bare.record_requests() as sent:
-        assert list(bare.call("POST", "/categories", STAFF, {"path": path, "name": "X"}).field_errors) == ["path"]
-        assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}, path_=path).field_errors) == ["path"]
-        for route in ("", "/children", "/descendants"):
-            assert list(bare.call("GET", f"/categories{route}", path_=path).field_errors) == ["path"]
-    assert sent == []
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("name", ""), ("name", "a\tb"), ("name", 5), ("catalog", "B2B"), ("catalog", ""), ("x", 1)]
-)
-def test_invalid_fields_of_a_category_are_named(bare: ApiHarness, field: str, value: Any) -> None:
-    refused = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Kitchen", field: value})
-    assert list(refused.field_errors) == [field]
-    assert bare.table_images() == []
-
-
-def test_a_category_is_asked_for_by_its_path(bare: ApiHarness) -> None:
-    assert list(bare.call("GET", "/categories").field_errors) == ["path"]
-    assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}).field_errors) == ["path"]

@@ -89,16 +89,6 @@ def is_refused(response: HandlerResponse) -> bool:
     return response.status == 400 and "cursor" in response.field_errors
 
 
-def test_a_cursor_is_refused_by_every_other_list(api: ApiHarness, world: dict[str, str]) -> None:
-    cursors = [(one, cursor_of(api, world, one)) for one in LISTS]
-    assert len({one.route for one in LISTS}) > 25
-    for one, cursor in cursors:
-        assert not is_refused(one.call(api, world, cursor=cursor)), f"{one} takes its own cursor"
-        for other in LISTS:
-            if other != one:
-                assert is_refused(other.call(api, world, cursor=cursor)), f"{other} took a cursor of {one}"
-
-
 def test_a_raised_version_of_the_key_rejects_earlier_cursors(
     api: ApiHarness, world: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +102,7 @@ def test_a_cursor_is_refused_for_another_caller_resource_or_filter(
     api: ApiHarness, world: dict[str, str], one: PagedList
 ) -> None:
     cursor = cursor_of(api, world, one)
+    assert not is_refused(one.call(api, world, cursor=cursor)), "the same list takes its cursor"
     if one.route not in PUBLIC_ROUTES:
         assert is_refused(one.call(api, world, Token("another", STAFF.groups), cursor=cursor)), "another caller"
     for name, place in parameters_of(one.path).items():

@@ -9,7 +9,6 @@ import pytest
 
 from functions.api.http import context
 from functions.model.public_routes import GUEST_ROUTES
-from functions.runtime import environment
 from functions.shop import customer_write_limit
 from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import (
@@ -24,6 +23,7 @@ from proof.support.http_client import (
     payment_event,
     post_webhook,
 )
+from tests.api.conftest import limiting_writes
 
 BURST = 10
 GUEST_WRITES = {*GUEST_ROUTES, "POST /guest/orders", "POST /guest/orders/quote"}
@@ -33,14 +33,8 @@ GUEST_WRITES = {*GUEST_ROUTES, "POST /guest/orders", "POST /guest/orders/quote"}
 @pytest.fixture
 def limited(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
     """The API of a shop in which a customer may send 10 writes at once, then 30 a minute."""
-    with outside.context() as patch:
-        patch.setenv("CUSTOMER_WRITES_PER_MINUTE", "30")
-        patch.setenv("CUSTOMER_WRITE_BURST", str(BURST))
-        environment.load_environment.cache_clear()
-        context.write_limiter.cache_clear()
+    with limiting_writes(outside, 30, BURST):
         yield api
-    environment.load_environment.cache_clear()
-    context.write_limiter.cache_clear()
 
 
 def write(api: ApiHarness, token: Token = ANN) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.table import CUSTOMER, ORDER_SUMMARY
+from functions.model.table import ORDER_SUMMARY
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, change_cognito_email, create_cognito_user
 from proof.support.samples import SAMPLES, moment
 
@@ -38,12 +38,6 @@ def test_an_address_that_is_not_verified_makes_no_customer(bare: ApiHarness) -> 
     assert bare.table_images() == []
 
 
-def test_an_address_in_the_body_is_rejected(bare: ApiHarness) -> None:
-    carol = create_cognito_user("carol@example.com", verified=True)
-    refused = bare.call("POST", "/customers", carol, {"name": "Carol", "email": "ann@example.com"})
-    assert refused.field_errors == {"email": "is not a known field"}
-
-
 @pytest.mark.parametrize("sub", ["carol", "eve"], ids=["a revoked token", "a token of another user"])
 def test_a_token_that_the_identity_provider_does_not_confirm_registers_no_customer(bare: ApiHarness, sub: str) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
@@ -62,54 +56,15 @@ def test_staff_find_a_customer_by_address(api: ApiHarness) -> None:
     assert list(refused.field_errors) == ["email"]
 
 
-def test_staff_list_the_customers_newest_first_and_by_the_time_of_their_registration(api: ApiHarness) -> None:
-    ids = [f"customer-{number}" for number in range(5)]
-    for day, id in enumerate(ids, 1):
-        at: Any = f"2026-01-0{day}T09:30:00.000Z"
-        api.shop.table.write(put_if_absent(CUSTOMER, replace(SAMPLES[CUSTOMER], customer_id=id, created_at=at)))
-    first = api.call("GET", "/customers", STAFF, limit=4).body
-    rest = api.call("GET", "/customers", STAFF, limit=4, cursor=first["cursor"]).body
-    assert [one["customer_id"] for one in first["items"] + rest["items"]] == [ANN.sub, *ids[::-1]]
-    middle = api.call("GET", "/customers", STAFF, **{"from": "2026-01-02", "to": "2026-01-04"}).body["items"]
-    assert [one["customer_id"] for one in middle] == ids[2:0:-1]
-
-
 def test_an_erased_customer_is_not_listed(api: ApiHarness) -> None:
     assert api.call("DELETE", "/customers/me", ANN).status in (200, 202)
     assert api.call("GET", "/customers", STAFF).body["items"] == []
-
-
-@pytest.mark.parametrize("email", ["", "ann", "a b@c", "a@" + "b" * 300, "a@b\x00"])
-def test_a_malformed_email_address_is_rejected(api: ApiHarness, email: str) -> None:
-    assert list(api.call("GET", "/customers", STAFF, email=email).field_errors) == ["email"]
 
 
 def test_me_is_the_caller(api: ApiHarness) -> None:
     assert api.call("GET", "/customers/me", ANN).body == api.call("GET", "/customers/ann", ANN).body
     assert api.call("GET", "/customers/me", BOB).problem_type == "not-found"
     assert api.call("GET", "/customers/ann", STAFF).status == 200
-
-
-def test_no_response_shows_the_stored_form_of_an_address(api: ApiHarness) -> None:
-    shown = api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak"}).body
-    assert shown.keys() == {
-        "company_id",
-        "created_at",
-        "customer_id",
-        "email",
-        "language",
-        "name",
-        "order_id",
-        "updated_at",
-    }
-    assert shown["name"] == "Ann Oak"
-
-
-@pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\x00b", "a\x7f", "\x9f", 5, ["Ann"], True])
-def test_a_name_is_one_line_of_text(api: ApiHarness, name: Any) -> None:
-    before = api.table_images()
-    assert list(api.call("PATCH", "/customers/me", ANN, {"name": name}).field_errors) == ["name"]
-    assert api.table_images() == before
 
 
 def test_a_profile_change_changes_only_what_it_has(api: ApiHarness) -> None:
@@ -122,11 +77,6 @@ def test_a_profile_change_changes_only_what_it_has(api: ApiHarness) -> None:
         assert list(api.call("PATCH", "/customers/me", ANN, {"language": unknown}).field_errors) == ["language"]
     for empty in ({}, {"name": None}):
         assert api.call("PATCH", "/customers/me", ANN, empty).status == 400
-
-
-@pytest.mark.parametrize("name", ["Ünï Çödé", "李小龍", "O'Neil-Smith", "x" * 200, "👩‍🚀", "<b>&amp;"])
-def test_a_name_may_be_any_name(api: ApiHarness, name: str) -> None:
-    assert api.call("PATCH", "/customers/me", ANN, {"name": name}).body["name"] == name
 
 
 # change of the e-mail address -----------------------------------------------------------------------------------------
@@ -153,11 +103,6 @@ def test_an_address_that_is_not_verified_yet_changes_nothing(bare: ApiHarness, c
     assert bare.table_images() == before
 
 
-def test_an_address_in_the_body_changes_nothing(bare: ApiHarness, carol: Token) -> None:
-    refused = bare.call("PUT", "/customers/me/email", carol, {"email": "ann@example.com"})
-    assert refused.field_errors == {"email": "is not a known parameter or field"}
-
-
 def test_a_revoked_token_changes_no_address(bare: ApiHarness) -> None:
     bare.register_customer(ANN)
     before = bare.table_images()
@@ -176,10 +121,8 @@ def test_settings_show_the_defaults_until_something_is_chosen(api: ApiHarness) -
     assert api.call("GET", "/customers/me/settings", ANN).body == {"notifications": chosen}
 
 
-@pytest.mark.parametrize(
-    "choices", [{}, {"email": None}, {"email": "yes"}, {"email": 1}, {"product_alerts": 0}, {"sms": True}]
-)
-def test_a_choice_is_yes_or_no_for_a_channel_there_is(api: ApiHarness, choices: Any) -> None:
+@pytest.mark.parametrize("choices", [{}, {"email": None}])
+def test_settings_are_not_changed_without_a_choice(api: ApiHarness, choices: Any) -> None:
     assert api.call("PUT", "/customers/me/settings/notifications", ANN, choices).problem_type == "malformed"
 
 
@@ -194,11 +137,6 @@ def test_the_page_shows_profile_settings_and_newest_orders_in_one_request(api: A
     assert page["settings"] == {"notifications": {**DEFAULTS, "refunds": False}}
     assert [order["order_id"] for order in page["orders"]] == ids[::-1]
     assert page["cursor"] is None
-
-
-@pytest.mark.parametrize("limit", [9, 101, 0, -1, "x", "1.5"])
-def test_the_page_is_never_too_small_for_its_profile(api: ApiHarness, limit: Any) -> None:
-    assert list(api.call("GET", "/customers/me/page", ANN, limit=limit).field_errors) == ["limit"]
 
 
 def test_a_list_holds_twenty_unless_asked_otherwise(api: ApiHarness) -> None:

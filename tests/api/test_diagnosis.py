@@ -1,7 +1,7 @@
 """The route of an order's diagnosis translates what the shop found. tests/shop/test_diagnosis.py tests the causes."""
 
 from proof.support.actors import report_external_refund
-from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import STAFF, ApiHarness
 
 
 def test_staff_read_what_an_order_waits_for(api: ApiHarness) -> None:
@@ -21,11 +21,3 @@ def test_staff_read_what_an_order_waits_for(api: ApiHarness) -> None:
         "action": "wait",
         "advice": "Wait: the shop goes on by itself.",
     }
-
-
-def test_only_staff_may_read_it_and_republish_events(api: ApiHarness) -> None:
-    order_id = api.place_order().body["order_id"]
-    for method, route in (("GET", "diagnosis"), ("POST", "republish")):
-        for caller in (ANN, WAREHOUSE):
-            assert api.call(method, f"/orders/{order_id}/{route}", caller).problem_type == "not-allowed"
-        assert api.call(method, f"/orders/unknown/{route}", STAFF).problem_type == "not-found"

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from functions.api.http import context
 from functions.model.patterns import CUSTOMER_BY_ID
 from functions.model.public_routes import GUEST_ROUTES
-from functions.runtime import environment
 from functions.shop import guest_links
 from proof.support.every_route import BODIES, GUEST_KEY, as_guest, call_route, guest_token, place_guest_order
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token, order_body
+from tests.api.conftest import limiting_writes
 
 ORDER = BODIES["POST /guest/orders"]
 
@@ -33,23 +32,6 @@ def test_a_guest_gets_the_total_before_the_order(api: ApiHarness) -> None:
         200,
         api.call("POST", "/orders/quote", ANN, BODIES["POST /orders/quote"]).body,
     )
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"email": "ann"}, "email"),
-        ({"email": None}, "email"),
-        ({"email": "x1<ann@example.com>"}, "email"),  # the same mailbox as ann@example.com
-        ({"email": "ann@stra\u00dfe.example"}, "email"),
-        ({"email": "a..b@example.com"}, "email"),
-        ({"name": " "}, "name"),
-        ({"name": "Your account is locked: https://evil.example"}, "name"),
-        ({"lines": []}, "lines"),
-    ],
-)
-def test_a_wrong_field_is_named(api: ApiHarness, changed: dict[str, object], field: str) -> None:
-    assert field in api.call("POST", "/guest/orders", None, ORDER | changed, key=GUEST_KEY).field_errors
 
 
 def test_a_key_that_somebody_could_guess_is_rejected(api: ApiHarness) -> None:
@@ -116,17 +98,6 @@ def renewed_token(api: ApiHarness, order_id: str) -> str:
     return guest_links.create_token(api.shop, found)
 
 
-def test_credit_pays_no_order_of_a_guest(api: ApiHarness, world: dict[str, str]) -> None:
-    made = place_guest_order(api)
-    path = f"/orders/{made['guest_order_id']}/payments"
-    refused = api.call("POST", f"/guest{path}", guest_token(made), {"account_id": world["account_id"]}, key="key")
-    assert refused.problem_type == "no-such-route"
-    body = {"account_id": world["account_id"]}
-    assert api.call("POST", path, ANN, body, key="key").problem_type == "not-found"
-    staff = api.call("POST", path, STAFF, body, key="key")
-    assert (staff.status, staff.problem_type) == (404, "not-found")
-
-
 def test_the_page_of_an_order_is_for_people_only(api: ApiHarness, world: dict[str, str]) -> None:
     page = call_route_with_query(api, world, world["guest_token"])
     assert page.status == 200
@@ -169,14 +140,8 @@ def test_a_customer_joins_the_orders_of_guests_with_the_same_address(api: ApiHar
 @pytest.fixture
 def limited(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
     """The API of a shop in which everybody may send 3 writes at once, then one a minute."""
-    with outside.context() as patch:
-        patch.setenv("CUSTOMER_WRITES_PER_MINUTE", "1")
-        patch.setenv("CUSTOMER_WRITE_BURST", "3")
-        environment.load_environment.cache_clear()
-        context.write_limiter.cache_clear()
+    with limiting_writes(outside, 1, 3):
         yield api
-    environment.load_environment.cache_clear()
-    context.write_limiter.cache_clear()
 
 
 def test_the_orders_of_a_guest_are_limited_by_the_address(limited: ApiHarness) -> None:

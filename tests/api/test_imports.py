@@ -45,17 +45,7 @@ def test_a_file_is_taken_whole_and_its_import_says_where_it_is(bare: ApiHarness)
     assert accepted.headers["location"] == f"/imports/{import_id}"
     found = import_of(bare, accepted)
     assert found.pop("started_at")
-    assert found == {
-        "import_id": import_id,
-        "state": "RUNNING",
-        "lines": 3,
-        "written": 0,
-        "unchanged": 0,
-        "rejected": 1,
-        "waiting": 2,
-        "retried": 0,
-        "ended_at": None,
-    }
+    assert found.items() >= {"state": "RUNNING", "lines": 3, "rejected": 1, "waiting": 2, "ended_at": None}.items()
 
 
 def test_it_is_taken_in_one_write(bare: ApiHarness) -> None:

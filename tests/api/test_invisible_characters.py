@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from functions.api.http.fields import Name, RequestModel
 from proof.support.http_client import STAFF, ApiHarness, change_cognito_email, create_cognito_user, invoke_api
 from tests.api.hostile.request import WEBHOOK, valid_request
-from tests.api.test_pattern_problems import FIELDS
+from tests.api.test_fields import FIELDS
 
 FREE_TEXTS = [
     field for field in FIELDS if field.place == "body" and field.accepts("a\u202eb") and field.route != WEBHOOK

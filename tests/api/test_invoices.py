@@ -3,8 +3,7 @@
 import base64
 import hashlib
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,7 +18,7 @@ from functions.shop.credit_notes import issue_credit_note
 from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_tax_rate
 from proof.support.http_client import ANN, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, HandlerResponse
-from proof.support.samples import AT
+from proof.support.samples import AT, SAMPLES
 
 ENGLISH = load_language("en")
 HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
@@ -78,44 +77,20 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id:
     said = api.call("GET", f"/invoices/{invoice_id}", ANN).body
     assert said == api.call("GET", f"/orders/{said['order_id']}/invoice", STAFF).body
     assert [said] == api.call("GET", "/customers/me/invoices", ANN).body["items"]
-    assert said | {"order_id": "", "issued_at": ""} == {
-        "invoice_id": invoice_id,
+    shown = {
         "kind": "INVOICE",
         "corrects": None,
-        "order_id": "",
-        "customer_id": "ann",
-        "name": "Ann",
         "address": {**HOME_ADDRESS, **NO_MORE_PARTS},
-        "billing_address": None,
-        "issued_at": "",
-        "currency": "EUR",
         "total": 3750,
-        "lines": [
-            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2, "tax_rate": 2000, "credited": 0},
-            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1, "tax_rate": 2000, "credited": 0},
-        ],
-        "discount": None,
-        "shipping": 0,
         "taxes": [{"rate": 2000, "net": 3125, "tax": 625}],
-        "shipping_tax_rate": 2000,
-        "net_prices": False,
-        "tax_id": None,
-        "reverse_charge": False,
-        "reference": None,
         "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
         "paid_on": said["issued_at"][:10],
-        "seller": None,
     }
-
-
-def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: ApiHarness, invoice_id: str) -> None:
-    order_id = api.call("GET", f"/invoices/{invoice_id}", ANN).body["order_id"]
-    key = INVOICE.key(order_id=order_id, invoice_id=invoice_id)
-    api.shop.table.client.update_item(TableName=api.shop.table.name, Key=key, UpdateExpression="REMOVE address")
-    assert api.call("GET", f"/invoices/{invoice_id}", ANN).body["address"] is None
-    shown = Shown(follow(api, link_to(api, invoice_id)).text)
-    assert "Delivered to" not in shown.text
-    assert "None" not in shown.text
+    assert said.items() >= shown.items()
+    assert [(line["product_id"], line["quantity"], line["credited"]) for line in said["lines"]] == [
+        ("mug", 2, 0),
+        ("pot", 1, 0),
+    ]
 
 
 def test_a_credit_note_names_its_invoice_and_what_it_takes_off(api: ApiHarness, invoice_id: str) -> None:
@@ -158,13 +133,6 @@ def test_a_malformed_invoice_link_is_rejected(api: ApiHarness, invoice_id: str, 
 def invoice(**changed: Any) -> Invoice:
     values: dict[str, Any] = {
         "invoice_id": "2026-00000042",
-        "order_id": "o1",
-        "customer_id": "ann",
-        "name": "Ann Ash",
-        "address": Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT"),
-        "issued_at": AT,
-        "currency": "EUR",
-        "total": 3490,
         "lines": {
             "pot": Line(name="Pot", price=1250, quantity=1),
             "mug": Line(name="Blue mug", price=1250, quantity=2),
@@ -174,9 +142,16 @@ def invoice(**changed: Any) -> Invoice:
         "taxes": (TaxLine(rate=1950, net=2921, tax=569),),
         "tax_rate": 1950,
         "payments": (Paid(payment_id="c1", amount=1000, method="CREDIT"), Paid(payment_id="pi_1", amount=2490)),
-        "created_at": AT,
     }
-    return Invoice(**values | changed)
+    return replace(SAMPLES[INVOICE], **values | changed)
+
+
+SELLER = Seller(
+    address=Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT"),
+    tax_ids=("ATU12345675", "21/815/08150"),
+    bank="AT61 1904",
+    created_at=AT,
+)
 
 
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
@@ -201,11 +176,6 @@ def test_the_invoice_page_leaves_out_missing_fields() -> None:
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons", ENGLISH)).text
-
-
-def test_the_page_says_when_the_payment_was_received() -> None:
-    shown = Shown(render_page(invoice(paid_on="2026-11-19"), "Elm & Sons", ENGLISH)).text
-    assert "Date 2026-11-21 Paid on 2026-11-19" in shown
 
 
 def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> None:
@@ -250,15 +220,8 @@ def test_the_billing_address_is_the_recipient_on_the_page() -> None:
 
 
 def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
-    address = Address(
-        name="Ann Ash",
-        street="1 Elm Row",
-        postcode="90001",
-        city="Los Angeles",
-        country="US",
-        region="CA",
-        company="Ash & Co",
-    )
+    place = {"postcode": "90001", "city": "Los Angeles", "country": "US", "region": "CA"}
+    address = Address(name="Ann Ash", street="1 Elm Row", company="Ash & Co", **place)
     none = (TaxLine(rate=0, net=3490, tax=0),)
     charged = invoice(address=address, tax_id="DE136695976", reverse_charge=True, taxes=none, tax_rate=0)
     shown = Shown(render_page(charged, "Elm & Sons", ENGLISH)).text
@@ -269,14 +232,12 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
 
 
 def test_the_page_shows_the_seller_that_the_invoice_has() -> None:
-    address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
-    seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
-    shown = Shown(render_page(invoice(), "Elm & Sons", ENGLISH, seller)).text
+    shown = Shown(render_page(invoice(), "Elm & Sons", ENGLISH, SELLER)).text
     assert shown.startswith(
         "Elm & Sons Invoice Elm & Sons GmbH, 2 Elm Row, 1010 Wien, AT "
         "Tax id ATU12345675 Tax id 21/815/08150 Bank AT61 1904 For Ann Ash"
     )
-    bare = Seller(address=address, tax_ids=(), created_at=AT)
+    bare = replace(SELLER, tax_ids=(), bank=None)
     assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", ENGLISH, bare)).text
 
 
@@ -332,22 +293,17 @@ def test_each_document_is_complete_in_each_language(language: str, changed: dict
 
 
 def test_a_german_invoice_has_the_words_of_german_tax_law() -> None:
-    address = Address(name="Elm & Sons GmbH", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
-    seller = Seller(address=address, tax_ids=("ATU12345675", "21/815/08150"), bank="AT61 1904", created_at=AT)
     german = load_language("de")
-    shown = Shown(render_page(invoice(net_prices=True, total=123490), "Elm & Sons", german, seller)).text
+    shown = Shown(render_page(invoice(net_prices=True, total=123490), "Elm & Sons", german, SELLER)).text
     for text in (
-        "Elm & Sons Rechnung Elm & Sons GmbH",
-        "USt-IdNr. ATU12345675 Steuernummer 21/815/08150 Bankverbindung AT61 1904 Empfänger Ann Ash Lieferanschrift",
-        "Datum 21.11.2026 Zahlungsdatum 21.11.2026 Bestellung o1 Artikel Menge Einzelpreis netto Betrag netto",
+        "USt-IdNr. ATU12345675 Steuernummer 21/815/08150",
+        "Datum 21.11.2026 Zahlungsdatum 21.11.2026",
         "Blue mug 19,5 % USt. 2 12,50 EUR 25,00 EUR",
         "Umsatzsteuer 5,69 EUR Gesamtbetrag inkl. Umsatzsteuer 1.234,90 EUR",
-        "Steuersatz Nettobetrag Umsatzsteuer Bruttobetrag",
     ):
         assert text in shown
     note = Shown(render_page(invoice(corrects="2026-00000041", payments=()), "Elm & Sons", german)).text
-    assert "Rechnungskorrektur Empfänger" in note
-    assert "zu Ihren Gunsten" in note
+    assert "Rechnungskorrektur" in note
     reverse = invoice(reverse_charge=True, taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
     assert "Steuerschuldnerschaft des Leistungsempfängers" in Shown(render_page(reverse, "Elm", german)).text
 
@@ -363,9 +319,3 @@ def test_a_link_opens_the_language_of_the_customer_or_one_that_is_asked_for(api:
     assert "Invoice" in Shown(follow(api, url, language="xx").text).text, "a mail may name a language that is gone"
     refused = api.call("GET", path, STAFF, language="xx")
     assert (refused.status, refused.body["errors"][0]["field"]) == (400, "language")
-
-
-def test_importing_the_api_does_not_load_the_page_templates() -> None:
-    program = "import sys; from functions.handlers import api; assert 'jinja2' not in sys.modules"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr

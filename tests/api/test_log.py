@@ -10,15 +10,7 @@ from functions.handlers.api import handler
 from functions.runtime.environment import load_environment
 from proof.support import http_client
 from proof.support.every_route import ROUTES, call_route
-from proof.support.http_client import (
-    ANN,
-    STAFF,
-    WAREHOUSE,
-    ApiHarness,
-    http_event,
-    invoke_api,
-    order_body,
-)
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
 from proof.support.lambda_context import FakeContext
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.request import valid_request

@@ -3,7 +3,7 @@
 import pytest
 
 from functions.adapters import mail_suppression
-from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import STAFF, ApiHarness
 from proof.support.suppression_list import SuppressionList
 
 PATH = "/customers/ann/mail-suppression"
@@ -25,14 +25,6 @@ def test_staff_see_why_and_since_when_a_customer_gets_no_mails_and_end_it(
         assert api.call("DELETE", PATH, STAFF).body == NOTHING
     assert suppressed.reasons == {"other@example.com": reason}
     assert api.call("GET", PATH, STAFF).body == NOTHING
-
-
-def test_nobody_else_sees_it_not_even_the_customer(api: ApiHarness, suppressed: SuppressionList) -> None:
-    suppressed.refuses = "never asked"
-    for caller in (ANN, BOB, WAREHOUSE):
-        for method in ("GET", "DELETE"):
-            assert api.call(method, PATH, caller).problem_type == "not-allowed"
-    assert api.call("GET", "/customers/unknown/mail-suppression", STAFF).problem_type == "not-found"
 
 
 def test_without_an_answer_of_ses_the_address_does_not_look_fine(api: ApiHarness, suppressed: SuppressionList) -> None:

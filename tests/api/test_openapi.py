@@ -1,9 +1,7 @@
 """Tests the OpenAPI document, and the list of problems."""
 
-import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from functions.api.http.guard import IMPORT_ROUTE, METHODS_WITH_BODY, UploadedFi
 from functions.api.http.problems import PROBLEM_TYPES
 from functions.api.routes.imports import parse_lines
 from functions.handlers.api import handler
-from functions.model.address_rules import rules_by_country
 from functions.model.public_routes import GUEST_ROUTES
 from functions.runtime.environment import load_environment
 from functions.shop.imports import ParsedLine
@@ -92,22 +89,6 @@ def test_a_list_says_how_long_it_may_be() -> None:
         assert (schema["type"], schema["minimum"] in (1, 10), schema["maximum"]) == ("integer", True, 100)
 
 
-def test_placing_an_order_lists_every_way_it_may_fail() -> None:
-    responses = OPERATIONS["POST /orders"]["responses"]
-    assert set(responses) == {"200", "201", "400", "401", "403", "404", "409", "413", "415", "422", "429", "500", "503"}
-    for slug in (
-        "not-registered", "unknown-products", "mixed-currencies", "out-of-stock", "price-changed", "discount-not-valid",
-        "too-many-unpaid-orders",
-    ):  # fmt: skip
-        assert f"`{slug}`" in responses["409"]["description"]
-
-
-def test_every_reference_leads_somewhere() -> None:
-    references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(DOCUMENT)))
-    assert references <= set(DOCUMENT["components"]["schemas"])
-    assert "Problem" in references
-
-
 def subclasses(cls: Any) -> Iterator[Any]:
     for one in cls.__subclasses__():
         yield one
@@ -146,41 +127,13 @@ def test_a_file_of_products_has_an_example_of_each_kind_all_of_whose_lines_are_t
         assert [line.product["product_id"] for line in lines if isinstance(line, ParsedLine)] == ["mug", "pot"]
 
 
-def test_countries_are_those_of_iso_3166() -> None:
-    assert len(rules_by_country()) == 249
-    assert {"AT", "GB", "US", "SS"} <= rules_by_country().keys()
-
-
-# the list of problems -------------------------------------------------------------------------------------------------
-class Loads(HTMLParser):
-    """Collects the tags, ids and links of a page, and checks that a browser loads and runs nothing for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on")
-            assert name not in ("src", "srcset", "style", "action", "data", "background")
-            if name == "id":
-                self.ids.append(str(value))
-            if name == "href":
-                self.links.append(str(value))
-
-
 def test_without_a_page_the_docs_are_a_list_of_problems_that_loads_and_runs_nothing() -> None:
     served = invoke_api(http_event("GET", "/docs"))
     assert (served.status, served.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert served.headers["content-security-policy"].startswith("default-src 'none'; base-uri 'none'")
-    page = Loads()
-    page.feed(served.text)
-    assert not {"script", "style", "link", "img", "iframe", "object", "embed", "form", "base"} & set(page.tags)
-    assert page.links == ["openapi.json"]
-    assert set(page.ids) == {kind.slug for kind in PROBLEM_TYPES.values()}
+    assert not re.search(r"<(script|style|link|img|iframe|object|embed|form|base)|\bon\w+=|\bsrc=", served.text)
+    assert re.findall(r"href='?\"?([^'\" >]+)", served.text) == ["openapi.json"]
+    assert set(re.findall(r"id='([\w-]+)'", served.text)) == {kind.slug for kind in PROBLEM_TYPES.values()}
 
 
 def test_with_a_page_the_docs_redirect_to_it(monkeypatch: pytest.MonkeyPatch) -> None:

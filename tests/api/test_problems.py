@@ -33,6 +33,7 @@ def test_the_list_explains_every_problem_where_its_type_points() -> None:
             "out-of-stock",
             {"short": {"mug": 2}, "detail": "not enough stock: 2 left of mug"},
         ),
+        (errors.MixedCurrencies(("EUR", "USD")), 409, "mixed-currencies", {"currencies": ["EUR", "USD"]}),
         (errors.TotalChanged(1250), 409, "total-changed", {"total": 1250}),
         (errors.PriceChanged({"mug": 2}), 409, "price-changed", {"changed": {"mug": 2}}),
         (errors.UnknownProducts(("a", "b")), 409, "unknown-products", {"product_ids": ["a", "b"]}),

@@ -88,15 +88,6 @@ def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: ApiH
     assert payment_of(api, paid)["disputes"]["dp_1"]["status"] == "OPEN"
 
 
-@pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order_id": "unknown"}])
-def test_a_dispute_that_names_no_known_order_is_recorded_on_the_order_of_its_payment(
-    api: ApiHarness, paid: str, metadata: Any
-) -> None:
-    answer = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
-    assert (answer.status, answer.body["status"]) == (200, "DISPUTED")
-    assert payment_of(api, paid)["status"] == "DISPUTED"
-
-
 def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: str) -> None:
     ours = {"metadata": {"order_id": paid}, "payment_intent": None}
     answer = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))

@@ -35,50 +35,10 @@ def test_staff_gives_some_back(api: ApiHarness, paid: str) -> None:
 def test_the_customer_sees_how_far_a_refund_has_got_and_why_it_was_made(api: ApiHarness, paid: str) -> None:
     give(api, paid, cause="DAMAGED", note=" Sorry for the handle. ")
     (shown,) = api.call("GET", f"/orders/{paid}/refunds", ANN).body["items"]
-    assert shown == {
-        "refund_id": "pi_1-1",
-        "order_id": paid,
-        "payment_id": "pi_1",
-        "status": "REQUESTED",
-        "amount": 500,
-        "currency": "EUR",
-        "why": "GOODWILL",
-        "cause": "DAMAGED",
-        "note": "Sorry for the handle.",
-        "account_id": None,
-        "attempt": 1,
-        "reason": None,
-        "created_at": shown["created_at"],
-        "updated_at": shown["updated_at"],
-    }
+    assert (shown["status"], shown["amount"], shown["why"]) == ("REQUESTED", 500, "GOODWILL")
+    assert (shown["cause"], shown["note"], shown["reason"]) == ("DAMAGED", "Sorry for the handle.", None)
     (whole,) = api.call("GET", f"/orders/{paid}/whole", ANN).body["refunds"]
     assert whole == shown
-
-
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ({"amount": 2501}, "too-much"),
-        ({"amount": 0}, "malformed"),
-        ({"amount": -1}, "malformed"),
-        ({"amount": "500"}, "malformed"),
-        ({"amount": 5.0}, "malformed"),
-        ({"to": "me"}, "malformed"),
-        ({"cause": "GREED"}, "malformed"),
-        ({"cause": None}, "malformed"),
-        ({"note": ""}, "malformed"),
-        ({"note": "two\nlines"}, "malformed"),
-        ({"note": "x" * 201}, "malformed"),
-        ({"currency": "EUR"}, "malformed"),
-    ],
-)
-def test_a_rejected_refund_has_a_reason(api: ApiHarness, paid: str, body: dict[str, Any], problem: str) -> None:
-    before = api.table_images()
-    refused = give(api, paid, **body)
-    assert refused.problem_type == problem
-    if problem == "too-much":
-        assert (refused.body["field"], refused.body["most"]) == ("amount", 2500)
-    assert api.table_images() == before
 
 
 @pytest.mark.parametrize("body", [None, {}, {"to": "original"}, {"to": "credit"}])
@@ -102,11 +62,6 @@ def test_a_failed_refund_is_settled_by_hand(api: ApiHarness, paid: str, failed: 
         201,
         {"order_id": paid, "refund_id": "pi_1-1", "status": "SETTLED", "amount": 500, "currency": "EUR", **body},
     )
-
-
-@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": " "}, {"reason": "a\nb"}, {"reason": "a" * 201}])
-def test_a_refund_is_not_settled_without_a_reason_of_one_line(api: ApiHarness, failed: str, body: Any) -> None:
-    assert list(api.call("POST", f"{failed}/settle", STAFF, body, key="k").field_errors) == ["reason"]
 
 
 def test_money_that_matched_nothing_is_given_back(api: ApiHarness) -> None:

@@ -63,12 +63,6 @@ def test_the_page_has_the_language_of_the_mail(api: ApiHarness) -> None:
     assert ">Unsubscribe</button>" in page("GET", "xx"), "a mail may name a language that is gone"
 
 
-def test_the_customer_turns_them_on_again(api: ApiHarness) -> None:
-    assert click(link_of(api)).status == 200
-    assert api.call("PUT", "/customers/me/settings/notifications", ANN, {"product_alerts": True}).body == ON
-    assert settings(api) == ON
-
-
 def test_a_scanner_that_opens_the_link_changes_nothing_and_a_person_sees_a_button(api: ApiHarness) -> None:
     shown = click(link_of(api), method="GET")
     assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")

@@ -47,10 +47,7 @@ def test_the_secret_is_in_the_first_answer_and_in_its_repetition_only(api: ApiHa
 @pytest.mark.parametrize("url", ["https://inside.example.com/", "http://hooks.example.com/", "https://127.0.0.2/"])
 def test_an_address_that_leads_inward_is_refused_by_name(api: ApiHarness, url: str) -> None:
     webhook_id = create(api).body["webhook_id"]
-    for refused in (
-        create(api, "other", url=url),
-        api.call("PATCH", f"/webhooks/{webhook_id}", STAFF, {"url": url}),
-    ):
+    for refused in (create(api, "other", url=url), api.call("PATCH", f"/webhooks/{webhook_id}", STAFF, {"url": url})):
         assert (refused.status, refused.body["errors"][0]["field"]) == (400, "url")
 
 

@@ -54,17 +54,6 @@ def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_ta
     assert units.requests == 7
 
 
-def test_a_client_that_requests_index_capacity_gets_it(engine: Engine, name: str) -> None:
-    client = engine.dynamodb()
-    units = ConsumedCapacityCounter()
-    units.instrument(client)
-    answer = client.put_item(
-        TableName=name, Item={"PK": {"S": "e"}, "by": {"S": "ann"}}, ReturnConsumedCapacity="INDEXES"
-    )
-    assert answer["ConsumedCapacity"]["GlobalSecondaryIndexes"]["by-whom"]["CapacityUnits"] == 1
-    assert units.consumed_since_last_call()["write"] == 2
-
-
 def test_a_refused_request_counts_for_nothing(engine: Engine, name: str) -> None:
     client = engine.dynamodb()
     units = ConsumedCapacityCounter()
@@ -188,13 +177,3 @@ def test_the_partition_key_of_a_throttled_request_is_known(
     (why,) = units.throttling_reasons
     assert units.last_throttled_key(why) == "busy"
     assert units.last_throttled_key(ThrottlingReason("another", "")) == ""
-
-
-def test_a_conflict_or_a_failed_condition_is_no_throttling(wire: WireTap) -> None:
-    put = {"Put": {"TableName": "orders", "Item": {"PK": {"S": "a"}}}}
-    units = ConsumedCapacityCounter()
-    units.instrument(wire.client)
-    wire.cancel_transactions("TransactionConflict", "ConditionalCheckFailed")
-    with suppress(ClientError):
-        wire.client.transact_write_items(TransactItems=[put])  # type: ignore[list-item]
-    assert units.throttling_reasons == {}

@@ -281,14 +281,6 @@ def test_attributes_that_are_not_declared_are_passed_over() -> None:
     )
 
 
-def test_two_parts_of_the_same_name_are_not_confused() -> None:
-    one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
-    whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
-    item = whole(one=one(a="text"), two=two(a=5))
-    assert build_encoder(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
-    assert build_decoder(whole)(build_encoder(whole)(item)) == item
-
-
 @pytest.mark.parametrize(
     "hint",
     [

@@ -51,9 +51,3 @@ def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
 def test_any_other_text_is_refused_and_raises_nothing_else(text: str) -> None:
     with pytest.raises(InvalidCursor):
         decode_cursor(SECRET, text, "ann")
-
-
-@pytest.mark.parametrize("text", ["", "a", "=", "é", "\ud800", "a" * 100, "ab==", "-_-_"])
-def test_a_forged_cursor_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidCursor):
-        decode_cursor(SECRET, text, "ann")

@@ -112,19 +112,11 @@ def test_records_of_several_items_are_applied_at_the_same_time_and_those_of_an_i
     assert (set(began[:2]), set(began[2:])) == ({"1", "3"}, {"2", "4"})
 
 
-def test_a_record_that_can_never_succeed_is_parked_with_its_reason_and_blocks_no_other() -> None:
-    run = Run({"1": "parked", "2": "applied"})
-    assert run([record(1, "a"), record(2, "a")]) == []
+def test_a_record_that_can_never_succeed_is_parked_with_its_reason_or_retried_if_it_cannot_be_parked() -> None:
+    run = Run({"1": "parked", "2": "parking fails", "3": "applied"})
+    assert run([record(1, "a"), record(2, "b"), record(3, "a")]) == ["2"]
     assert run.parked == [("1", "Permanent: never heals")]
-    assert run.failures == [("1", "Permanent")]
-    assert run.applied == ["2"]
-
-
-def test_a_record_that_cannot_be_parked_is_retried_and_holds_back_its_item() -> None:
-    run = Run({"1": "parking fails", "2": "applied"})
-    assert run([record(1, "a"), record(2, "a")]) == ["1", "2"]
-    assert run.failures == [("1", "Permanent"), ("1", "ConnectionError")]
-    assert run.applied == []
+    assert run.failures == [("1", "Permanent"), ("2", "Permanent"), ("2", "ConnectionError")]
 
 
 def test_the_answer_starts_with_the_lowest_sequence_number_compared_as_a_number() -> None:

@@ -21,12 +21,10 @@ from tests.support.library_table import (
     LOAN_OF,
     LOANS,
     LOANS_AT_DESK_OF_BOOK,
-    LOANS_OLDEST,
     LOST,
     ON_SHELF,
     TITLE_OF,
     WHOLE,
-    WHOLE_BACK,
     LostBook,
     Title,
     book,
@@ -123,26 +121,6 @@ def test_a_range_of_days_takes_the_last_day_whole(library: Table) -> None:
     lend(library, to_midnight - 0.001, to_midnight, to_midnight + day - 0.001, to_midnight + day, ttl=2**33)
     found = library.query(LOANS, book_id="b1", since="2026-11-22", until="2026-11-23").items
     assert [each.loan_id for each in found] == ["l2", "l1"]
-
-
-def test_a_whole_partition_comes_in_key_order_page_by_page(library: Table) -> None:
-    library.write(put_if_absent(BOOK, book()))
-    lend(library, 1, 2)
-    expected = [book(), *library.query(LOANS_OLDEST, book_id="b1").items]
-    for pattern, order in ((WHOLE, expected), (WHOLE_BACK, expected[::-1])):
-        found: list[Any] = []
-        after: str | None = None
-        for _ in range(4):
-            page = library.query(pattern, book_id="b1", limit=1, after=after)
-            found += page.items
-            after = page.after
-        assert (found, after) == (order, None)
-
-
-def test_a_query_passes_over_rows_it_does_not_name(library: Table) -> None:
-    library.write(put_if_absent(BOOK, book()))
-    lend(library, 1)
-    assert [type(each).__name__ for each in library.query(LOANS, book_id="b1").items] == ["Loan"]
 
 
 # expired items --------------------------------------------------------------------------------------------------------

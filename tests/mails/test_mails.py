@@ -11,13 +11,10 @@ from functions.dynamodb.keys import Instant
 from functions.mails import product_alerts as notices
 from functions.mails.order_notifications import EVENTS_WITH_ADDRESS, render_notification
 from functions.model.entities import (
-    Address,
     ChosenShipping,
-    Customer,
     DeliveryDays,
     Discounted,
     Line,
-    Order,
     Product,
     Refund,
 )
@@ -25,7 +22,8 @@ from functions.model.events import InvoiceData, RefundData
 from functions.model.languages import LANGUAGES, load_language
 from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS
 from functions.model.money import Currency
-from functions.model.table import ORDER, REFUND
+from functions.model.table import CUSTOMER, ORDER, REFUND
+from proof.support import samples
 from proof.support.samples import GUEST, SAMPLES
 
 AT = Instant("2026-11-21T09:30:00.000Z")
@@ -51,21 +49,15 @@ def mail(
     **changed: Any,
 ) -> Mail:
     assert currency in get_args(Currency)
-    order = Order(
+    order = samples.order(
         order_id="ebz4oersmwzvd6p6iumrcaxfbq",
-        customer_id="ann",
         status="PAID",
-        placed_at=AT,
-        updated_at=AT,
-        currency=currency,  # type: ignore[arg-type]
+        currency=currency,
         total=3750,
         lines={"mug": Line(name=product, price=1250, quantity=2), "pot": Line(name="Pot", price=1250, quantity=1)},
-        address=Address(name=name, street="1 Elm Row", postcode="1010", city="Wien", country="AT"),
-        fingerprint="1:f",
+        address=replace(samples.HOME_ADDRESS, name=name),
     )
-    customer = Customer(
-        customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
-    )
+    customer = replace(SAMPLES[CUSTOMER], name=name)
     amount, of = refunded
     refund = RefundData(
         order_id=order.order_id,
@@ -108,6 +100,14 @@ class Reader(HTMLParser):
             self.words += data.split()
 
 
+DEAR: dict[str, Any] = {
+    "total": 3490,
+    "discount": Discounted(code="SPRING", rate=2000, amount=750),
+    "shipping": 490,
+    "tax_rate": 1950,
+}
+
+
 def test_the_text_reads_like_a_letter() -> None:
     letter = f"""\
 
@@ -118,7 +118,10 @@ Order EBZ4OERS
   2 x Blue mug  25.00 EUR
   1 x Pot  12.50 EUR
 
-  Total  37.50 EUR
+  Discount SPRING  -7.50 EUR
+  Shipping  4.90 EUR
+  Total  34.90 EUR
+  Includes 19.5 % tax  5.69 EUR
 
 Delivery address:
   Ann Ash
@@ -127,32 +130,9 @@ Delivery address:
   AT
 
 Elm & Sons"""
-    greeting, _, rest = mail().text.rstrip().partition("\n")
+    greeting, _, rest = mail(**DEAR).text.rstrip().partition("\n")
     assert "Ann Ash" in greeting
     assert rest == letter
-
-
-DEAR: dict[str, Any] = {
-    "total": 3490,
-    "discount": Discounted(code="SPRING", rate=2000, amount=750),
-    "shipping": 490,
-    "tax_rate": 1950,
-}
-
-
-def test_the_total_is_shown_with_its_parts_and_the_tax() -> None:
-    costs = """\
-  2 x Blue mug  25.00 EUR
-  1 x Pot  12.50 EUR
-
-  Discount SPRING  -7.50 EUR
-  Shipping  4.90 EUR
-  Total  34.90 EUR
-  Includes 19.5 % tax  5.69 EUR
-
-Delivery address:
-"""
-    assert costs in mail(**DEAR).text
 
 
 def test_the_shipping_method_is_shown_with_the_address_and_a_pickup_instead_of_it() -> None:
@@ -173,12 +153,6 @@ def test_an_address_is_shown_only_if_there_is_one_and_something_goes_there() -> 
     forgotten = mail("OrderPaid", address=None)
     assert "Delivery address" not in forgotten.text + forgotten.html
     assert "None" not in forgotten.text + forgotten.html
-
-
-def test_a_mail_about_money_that_went_back_says_how_much_that_is() -> None:
-    one = mail("RefundSucceeded", refunded=(990, "EUR"))
-    assert "We have refunded 9.90 EUR to you." in one.text
-    assert "We have refunded 9.90 EUR to you." in one.html
 
 
 def test_the_mail_about_a_credit_note_has_its_amount_and_its_link() -> None:
@@ -300,11 +274,6 @@ def test_a_right_to_left_text_does_not_reorder_the_text_beside_it() -> None:
     assert "<bdi>" not in plain.html
 
 
-def test_money_is_shown_with_the_digits_of_its_currency() -> None:
-    assert "3,750 JPY" in mail(currency="JPY").text
-    assert "37.50 CHF" in mail(currency="CHF").html
-
-
 @pytest.mark.parametrize("event", ["OrderCancelled", "OrderLapsed", "OrderReturned"])
 def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
     owing, plain = mail(event, status="CANCELLED", owed=900), mail(event, status="CANCELLED")
@@ -326,16 +295,10 @@ def notice(
     currency: Currency = "EUR",
     language: str = "en",
 ) -> Mail:
-    customer = Customer(
-        customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
-    )
+    customer = replace(SAMPLES[CUSTOMER], name=name)
     sold = Product(product_id=id, name=product, price=990, currency=currency, created_at=AT, updated_at=AT)
     link = "https://elm.example/p/{product_id}?from=mail"
     return notices.render_alert(event, customer, sold, "Elm & Sons", load_language(language), link, UNSUBSCRIBE)
-
-
-def test_a_notice_shows_the_price_in_the_currency_of_the_product() -> None:
-    assert "Blue mug  990 JPY" in notice("PriceDropped", currency="JPY").text
 
 
 def test_a_notice_names_the_product_its_price_and_where_it_is() -> None:
@@ -389,26 +352,6 @@ def test_each_mail_is_complete_in_each_language(language: str) -> None:
 
 
 def test_a_german_mail_has_german_words_and_amounts() -> None:
-    letter = """\
-Guten Tag Ann Ash!
-
-Vielen Dank für Ihre Zahlung. Wir verpacken jetzt Ihre Ware.
-
-Bestellung EBZ4OERS
-
-  2 x Blue mug  25,00 EUR
-  1 x Pot  12,50 EUR
-
-  Rabatt SPRING  -7,50 EUR
-  Versandkosten  4,90 EUR
-  Gesamtbetrag  1.234,90 EUR
-  Enthält 19,5 % Umsatzsteuer  5,69 EUR
-
-Lieferanschrift:
-  Ann Ash"""
-    assert mail(language="de", **{**DEAR, "total": 123490}).text.startswith(letter)
-    credited = mail("CreditNoteIssued", language="de")
-    assert credited.subject == "Rechnungskorrektur zu Ihrer Bestellung EBZ4OERS"
-    explained = replace(SAMPLES[REFUND], cause="DAMAGED", note=None)
-    assert "Die Ware war beschädigt." in mail("RefundSucceeded", explained=explained, language="de").html
+    costs = "  Gesamtbetrag  1.234,90 EUR\n  Enthält 19,5 % Umsatzsteuer  5,69 EUR\n\nLieferanschrift:\n  Ann Ash"
+    assert costs in mail(language="de", **{**DEAR, "total": 123490}).text
     assert notice("StockReplenished", language="de").subject == "Blue mug ist wieder lieferbar"

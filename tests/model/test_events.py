@@ -47,15 +47,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
     body = build_event_detail(change)
     assert body is not None
     assert json.loads(json.dumps(body)) == body, "the body survives a round trip through JSON"
-    assert body.keys() == {
-        "id",
-        "type",
-        "schema",
-        "time",
-        "version",
-        "data",
-        *(["images"] if event.is_joined else []),
-    }
+    assert body.keys() == {"id", "type", "schema", "time", "version", "data", *(["images"] if event.is_joined else [])}
     assert (body["id"], body["type"], body["time"], body["version"]) == (change.id, event.name, AT, change.item.version)
     assert body["data"].keys() == get_type_hints(event.data).keys()
     data = TypeAdapter(event.data).validate_json(json.dumps(body["data"]), strict=True)

@@ -73,10 +73,7 @@ OWNED: dict[str, Any] = {"owner": "customer_id", "personal": ("name",), "purpose
         ),
         (Row(Wish, KEY, owner=NOBODY, personal=("name",), on_erasure="copy"), "has owner=NOBODY: name the owner"),
         (Row(Wish, "WISH#{wish_id} / WISH", **OWNED), "no key finds a customer's items: add a key in the partition"),
-        (
-            Row(Wish, "CUSTOMER#{customer_id} / ACTIVITY#{wish_id}", **OWNED),
-            "could have the same key|shares its keys",
-        ),
+        (Row(Wish, "CUSTOMER#{customer_id} / ACTIVITY#{wish_id}", **OWNED), "could have the same key|shares its keys"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -176,9 +173,7 @@ def test_it_is_exported_and_erased(harness: ShopHarness) -> None:
 
 
 @pytest.mark.slow
-def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_erased_and_exported(
-    tmp_path: Path,
-) -> None:
+def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_erased_and_exported(tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     with (folder / "functions/model/entities/customers.py").open("a", encoding="utf-8") as entities:
         entities.write(CONTACT)

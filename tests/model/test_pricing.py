@@ -76,13 +76,6 @@ def test_an_order_costs_its_goods_less_the_discount_and_shipping() -> None:
     assert pricing.order_total(net) == 2975 + 595 + 490
 
 
-@given(lines())
-def test_the_price_of_goods_is_the_sum_of_their_pieces(ordered: Mapping[str, Line]) -> None:
-    assert pricing.goods_total(ordered) == sum(
-        price for line in ordered.values() for price in [line.price] * line.quantity
-    )
-
-
 @given(AMOUNTS, RATE)
 def test_a_discount_is_less_than_one_minor_unit_below_its_rate_and_never_above(goods: int, rate: int) -> None:
     exact = Fraction(goods * rate, 10_000)

@@ -116,16 +116,6 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
     ]
 
 
-def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, Table]) -> None:
-    table = worlds[10_000]
-    waiting = [item for row, item in islice(around(), 10_000) if row is t.ORDER and item.status == "PENDING"]
-    for pattern in (p.ORDERS_BY_STATUS_NEWEST_FIRST, p.ORDERS_BY_STATUS_OLDEST_FIRST):
-        seen = list(table.query_all(pattern, open_status="PENDING"))
-        assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + len(waiting)
-        times = [(each.placed_at, each.order_id) for each in seen]
-        assert times == sorted(times, reverse=pattern.newest_first)
-
-
 def test_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table: Callable[[], str]) -> None:
     table = Table(wire.client, new_table(), t.ROWS_BY_TYPE, clock=lambda: START)
     notification = SAMPLES[t.NOTIFICATION]
@@ -140,7 +130,7 @@ def test_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table:
     "pattern", [pattern for pattern in p.PATTERNS if isinstance(pattern, Query)], ids=lambda pattern: pattern.id
 )
 def test_every_list_goes_on_page_after_page_with_each_item_once(worlds: dict[int, Table], pattern: Query[Any]) -> None:
-    """Pages of two items have the same items in the same order as one page. tests/api tests lists beyond a megabyte."""
+    """Pages of two items have the same items in the same order as one page. test_table_pages.py tests larger ones."""
     call = call_of(pattern)
     known: dict[str, Any] = call.known | {name: value for name, value in call.asked.items() if name != "limit"}
     whole = worlds[10].query(pattern, limit=1000, **known)

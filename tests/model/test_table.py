@@ -22,9 +22,8 @@ from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import OrderStatus
-from local.world.dynamodb_engine import Engine
 from proof.support.recorded import Recorded
-from proof.support.samples import AT, PERSONAL, SAMPLES, order, shipment
+from proof.support.samples import PERSONAL, SAMPLES, order, shipment
 from tools.declarations import declared_at
 
 KEYS = Path(__file__).with_name("recorded_keys.json")
@@ -81,11 +80,6 @@ def test_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_lef
     queue = f"STATUS#{status}#{e.STATUS_SHARDS.of('o1')}" if status in WAITING else None
     assert image.get("GSI2PK", {}).get("S") == queue
     assert ("GSI2SK" in image) == (queue is not None)
-
-
-def test_two_orders_of_one_customer_at_one_instant_are_two_summaries() -> None:
-    one, two = (t.ORDER_SUMMARY.key(customer_id="ann", placed_at=AT, order_id=id) for id in ("o1", "o2"))
-    assert one != two
 
 
 def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
@@ -146,18 +140,6 @@ def test_items_are_never_spread_over_more_shards_than_queries_read() -> None:
     for read, written in ((3, 4), (1, 0)):
         with pytest.raises(ValueError, match=f"over {written} shards, but queries read {read}"):
             e.Shards(read=read, written=written)
-
-
-def test_the_engine_accepts_the_declared_table(engine: Engine, new_table: Callable[[], str]) -> None:
-    name = new_table()
-    made = engine.dynamodb().describe_table(TableName=name)["Table"]
-    request = t.create_table_request(name)
-    assert made["KeySchema"] == request["KeySchema"]
-    indexes = {index["IndexName"]: index for index in made["GlobalSecondaryIndexes"]}
-    assert {name: (index["KeySchema"], index["Projection"]) for name, index in indexes.items()} == {
-        index["IndexName"]: (index["KeySchema"], index["Projection"]) for index in request["GlobalSecondaryIndexes"]
-    }
-    assert made["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def test_projections_stay_within_dynamodbs_limits() -> None:

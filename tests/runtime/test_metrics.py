@@ -3,7 +3,7 @@
 import importlib
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -24,11 +24,9 @@ from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from proof.support.alarm_model import EmittedMetrics, capture_metrics
-from proof.support.client_faults import Reply, crash_at, error_reply, fail_calls, record_calls
+from proof.support.client_faults import Reply, crash_at, error_reply, fail_calls
 from proof.support.lambda_context import FakeContext
 from proof.support.synthesized import MODULES
-
-OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 
 
 @pytest.fixture
@@ -73,10 +71,7 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
                 {
                     "Namespace": "shop",
                     "Dimensions": [["function"]],
-                    "Metrics": [
-                        {"Name": "ReadUnits", "Unit": "Count"},
-                        {"Name": "Lag", "Unit": "Milliseconds"},
-                    ],
+                    "Metrics": [{"Name": "ReadUnits", "Unit": "Count"}, {"Name": "Lag", "Unit": "Milliseconds"}],
                 },
                 {
                     "Namespace": "shop",
@@ -256,30 +251,6 @@ def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopH
     assert 60_000 <= lag < 70_000
 
 
-def test_recording_metrics_makes_no_request(
-    harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    harness.open_shop()
-    harness.place_order(mug=1)
-    records = harness.new_records()
-    READERS["copies_reader"].handler({"Records": records}, None)
-    made = []
-    for counting in (True, False):
-        if not counting:
-            monkeypatch.setattr(observability, "add_metric", lambda *_, **__: None)
-            monkeypatch.setattr(MetricsBuffer, "emf_lines", lambda *_: ())
-        told.clear()
-        with ExitStack() as watched:
-            calls = [watched.enter_context(record_calls("dynamodb", operation)) for operation in OPERATIONS]
-            calls.append(watched.enter_context(record_calls("events", "PutEvents")))
-            for reader in READERS.values():
-                reader.handler({"Records": records}, None)
-            made.append([len(found) for found in calls])
-        assert bool(told.lines) is counting
-    assert made[0] == made[1]
-    assert sum(made[0]) > 1
-
-
 @pytest.mark.parametrize("module", MODULES)
 def test_every_function_is_observed_under_its_own_name(module: str, told: EmittedMetrics) -> None:
     handler = importlib.import_module(f"functions.handlers.{module}").handler
@@ -318,9 +289,7 @@ def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: Shop
     assert {name: line[name] for line in told.lines for name in found} == found
 
 
-def test_an_order_is_stalled_from_ten_minutes_after_its_payment_regardless_of_its_age(
-    harness: ShopHarness,
-) -> None:
+def test_an_order_is_stalled_from_ten_minutes_after_its_payment_regardless_of_its_age(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.clock_offset = timedelta(minutes=20)

@@ -152,12 +152,6 @@ def test_a_bundle_that_is_not_trimmed_has_every_file_of_its_packages() -> None:
     assert {file.parts[0] for file in left_out} >= {"boto3", "botocore", "s3transfer"}
 
 
-def test_an_existing_bundle_is_reused(built: Path) -> None:
-    made = built.stat().st_ino
-    again, _ = bundle.build_bundle()
-    assert (again, again.stat().st_ino) == (built, made)
-
-
 def test_the_same_inputs_are_the_same_bundle_and_any_other_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

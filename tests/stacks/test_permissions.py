@@ -376,15 +376,6 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
     assert not [action for action in managed["Action"] if "*" in action]
 
 
-def test_the_key_is_used_only_by_roles_that_read_or_write_encrypted_data(dev: SynthesizedTemplate) -> None:
-    (key,) = dev.resources("AWS::KMS::Key")
-    for module in MODULES:
-        for action, resources in allowed(dev, module).items():
-            if action.startswith("kms:"):
-                assert resources == [{"Fn::GetAtt": [key, "Arn"]}] * len(resources)
-                assert action in {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey"}
-
-
 def _services(condition: Any) -> list[str]:
     via = condition.get("StringEquals", {}).get("kms:ViaService", [])
     return [it["Fn::Join"][1][0].removesuffix(".") for it in as_list(via)]

@@ -81,22 +81,19 @@ def test_the_judge_detects_an_unknown_query_parameter_that_is_accepted(
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
 
 
-@pytest.mark.parametrize("query", ["fields=", "fields=status,colour", "fields=status,", "fields=status%20"])
-def test_the_judge_detects_an_unknown_field_in_a_selection_that_is_accepted(judge: ResponseJudge, query: str) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f"fields={text}" for text in ("", "status,colour", "status,", "status%20")),
+        *(f"limit={text}" for text in ("1.0", "%2B1", "01", "1_0", "101", "%D9%A3")),
+    ],
+)
+def test_the_judge_detects_a_malformed_parameter_that_is_accepted(judge: ResponseJudge, query: str) -> None:
     answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
     (found,) = judge.find_violations(http_event("GET", "/customers/me/orders", token=ANN, query=query), answer)
-    assert found.startswith("query fields = ")
+    assert found.startswith(f"query {query.partition('=')[0]} = ")
     repeated = http_event("GET", "/customers/me/orders", token=ANN, query="fields=status&fields=total")
     assert list(judge.find_violations(repeated, answer)) == []
-
-
-@pytest.mark.parametrize("query", ["limit=1.0", "limit=+1", "limit=01", "limit=1_0", "limit=101", "limit=%D9%A3"])
-def test_the_judge_detects_a_malformed_number_in_a_query_that_is_accepted(judge: ResponseJudge, query: str) -> None:
-    answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
-    (found,) = judge.find_violations(
-        http_event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer
-    )
-    assert found.startswith("query limit = ")
 
 
 @pytest.mark.parametrize(
