@@ -143,7 +143,8 @@ def invoice(**changed: Any) -> Invoice:
         "tax_rate": 1950,
         "payments": (Paid(payment_id="c1", amount=1000, method="CREDIT"), Paid(payment_id="pi_1", amount=2490)),
     }
-    return replace(SAMPLES[INVOICE], **values | changed)
+    sample: Invoice = SAMPLES[INVOICE]
+    return replace(sample, **values | changed)
 
 
 SELLER = Seller(
