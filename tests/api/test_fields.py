@@ -85,6 +85,8 @@ class Field:
         last = steps[-1]
         if value is MISSING:
             inner.pop(last, None)
+        elif isinstance(inner, list):
+            inner[last : last + 1] = [value]  # also into an empty list
         else:
             inner[last] = value
         return replace(request, body=json.dumps(body))
