@@ -248,10 +248,10 @@ class _Sending:
         due = [event for event in found.items if self._is_due(cursor, event)]
         last = found.items[-1].position if found.items else cursor.position
         if not due:
-            return self._move(cursor, last, release=found.after is None, retry_at=None)
+            return self._move(cursor, last, release=found.after is None)
         for event in due:
             if self.is_out_of_time():
-                self._move(cursor, cursor.position, release=True)
+                self._move(cursor, cursor.position, release=True, retry_at=self.shop.now_instant())
                 raise OutOfTime
             answer = self._attempt(cursor, event)
             if not answer.is_success:
@@ -263,7 +263,6 @@ class _Sending:
                 cursor,
                 position,
                 release=is_last and found.after is None,
-                retry_at=None,
                 failing_since=None,
                 attempts=0,
                 sent_at=event.at,
@@ -309,21 +308,23 @@ class _Sending:
         """Store that a webhook has the events up to a position, and return the stored cursor.
 
         If another invocation woke this one meanwhile, the lease is kept, because there may be a new event. If a replay
-        moved the cursor, it stays there. If another invocation took the lease, nothing is stored.
+        moved the cursor, it stays there. If another invocation took the lease, nothing is stored. `retry_at` stays
+        until the lease is released. So if this invocation is killed before, a retry sends the rest.
         """
-        lease = {"lease": None, "leased_until": None} if release else {"leased_until": _lease_end(self.shop)}
+        kept: dict[str, Any] = {"leased_until": _lease_end(self.shop)}
+        released: dict[str, Any] = {"lease": None, "leased_until": None, "retry_at": None}
+        fields = {"position": position, **fields}
 
         def attempt() -> WebhookCursor:
             try:
-                return _write(self.shop, cursor, replace(cursor, position=position, **fields, **lease))
+                return _write(self.shop, cursor, replace(cursor, **{**(released if release else kept), **fields}))
             except WriteConflict:
                 stored = self._read(cursor)
                 if stored is None or stored.lease != cursor.lease:
                     return replace(cursor, lease=None)
                 if stored.position != cursor.position:
                     return stored
-                kept: dict[str, Any] = {"leased_until": _lease_end(self.shop)}
-                return _write(self.shop, stored, replace(stored, position=position, **fields, **kept))
+                return _write(self.shop, stored, replace(stored, **kept, **fields))
 
         return retry_on_conflict(self.shop, attempt)
 

@@ -343,6 +343,28 @@ def test_after_the_lease_of_a_killed_invocation_the_event_is_sent_again(
     assert retry(shop, webhook_id, receiver).sent == 0
 
 
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_retry_that_ends_after_one_event_leaves_the_rest_to_the_next_one(
+    shop: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str, is_killed: bool
+) -> None:
+    receiver.answers = [DOWN]
+    for place in publish(shop, 1, 2):
+        wake(shop, webhook_id, receiver, place)
+    clock.now += timedelta(minutes=RETRY_MINUTES[0])
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    if is_killed:
+        receiver.on_send = lambda: setattr(receiver, "on_send", die)
+    webhook = get_webhook(shop, STAFF, webhook_id)
+    with pytest.raises(KeyboardInterrupt if is_killed else OutOfTime):
+        retry_waiting(shop, webhook, receiver, Result(), lambda: not is_killed and len(receiver.got) == 2)
+    clock.now += timedelta(seconds=LEASE_SECONDS)
+    assert retry(shop, webhook_id, receiver).sent == 1
+    assert receiver.ids()[-1:] == ids_of(shop, 2)
+
+
 def test_an_invocation_that_lost_its_lease_stores_nothing(
     shop: ShopContext, rival: ShopContext, clock: ManualClock, receiver: Receiver, webhook_id: str
 ) -> None:
