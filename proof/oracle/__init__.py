@@ -15,7 +15,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from proof.oracle import accounts, answers, copies, credit_notes, invoices, mails, money, prices, states, stock, totals
+from proof.oracle import (
+    accounts,
+    answers,
+    copies,
+    credit_notes,
+    invoices,
+    mails,
+    money,
+    prices,
+    states,
+    stock,
+    totals,
+    webhooks,
+)
 from proof.oracle.books import Books
 from proof.oracle.observations import Observations
 
@@ -73,6 +86,13 @@ RULES: tuple[Rule, ...] = (
     mails.each_change_is_mailed_once,
     mails.mails_go_to_the_customer_of_the_order,
     mails.mails_show_the_amounts_of_the_order,
+    webhooks.webhooks_get_every_event,
+    webhooks.webhooks_get_nothing_else,
+    webhooks.webhooks_get_an_event_again_for_a_reason,
+    webhooks.webhooks_get_the_events_of_an_object_in_order,
+    webhooks.webhooks_get_the_same_bytes,
+    webhooks.webhooks_are_signed,
+    webhooks.webhooks_wait_for_no_other,
 )
 
 

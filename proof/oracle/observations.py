@@ -94,6 +94,29 @@ class ObservedMail:
 
 
 @dataclass(frozen=True)
+class WebhookAttempt:
+    """A request of the shop to the endpoint of a webhook. `signed_at`: the time in its header, in epoch seconds.
+
+    `is_received`: the endpoint accepted the event. `is_answered`: the shop got the answer that it was accepted.
+    `faults`: the names of the injected faults that hit the sender.
+    """
+
+    at: float
+    url: str
+    event_id: str
+    body: str
+    signed_at: int
+    signatures: Sequence[str]
+    is_received: bool
+    is_answered: bool
+    faults: Sequence[str]
+
+    @property
+    def had_fault(self) -> bool:
+        return bool(self.faults)
+
+
+@dataclass(frozen=True)
 class Observations:
     """All that the oracle knows about a run.
 
@@ -103,7 +126,8 @@ class Observations:
     objects of the archive by key. `ignored_orders`: the damaged orders that the simulation wrote to the table itself.
     `personal_words`: by customer id, the words that occur only in this customer's name, mail address and street.
     `events_lost_up_to`: events of changes until this time may be lost. `republished_events`: the ids of the events that
-    an operator published.
+    an operator published. `published_at`: when each of `events` was published. `webhook_disturbances`: since when and
+    until when an injected fault may have delayed webhooks, except faults of their endpoints.
     """
 
     now: float
@@ -112,6 +136,9 @@ class Observations:
     payments: Sequence[CardPayment]
     refunds: Sequence[CardRefund]
     events: Sequence[Mapping[str, Any]]
+    published_at: Sequence[float]
+    webhook_attempts: Sequence[WebhookAttempt]
+    webhook_disturbances: Sequence[tuple[float, float]]
     mails: Sequence[ObservedMail]
     parcels: Mapping[str, Mapping[str, int]]
     history: Mapping[tuple[str, str], Sequence[tuple[float, Image | None]]]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from typing import Any
 
 from functions.shop.erasure import SETTLE_PERIOD
@@ -23,6 +24,7 @@ from proof.simulation.rotations import SecretRotations
 from proof.simulation.scheduler import VirtualScheduler
 from proof.simulation.services import DAILY_QUOTA, LOW_QUOTA, REFUSALS_OF_ALL_MAILS, SimulatedSes
 from proof.simulation.streams import SimulatedReader, SimulatedStream
+from proof.simulation.subscribers import FAILING, SimulatedSubscribers
 from proof.simulation.table import Image, Key, SimulatedTable
 from proof.simulation.template import StackModel
 
@@ -44,6 +46,7 @@ OUTAGE_SECONDS = {
     "rule fails": (48 * HOUR, 96 * HOUR),
     "deadly record": (25 * HOUR, 48 * HOUR),
     "secret rotated": (25 * HOUR, 48 * HOUR),
+    "subscriber fails": (2 * HOUR, 80 * HOUR),
 }
 
 
@@ -64,6 +67,7 @@ class SimulatedEnvironment:
     readers: dict[str, SimulatedReader]
     poison: Poison
     ses: SimulatedSes
+    subscribers: SimulatedSubscribers
     bus: SimulatedBus
     rotations: SecretRotations
     note: Callable[[str, str], None]
@@ -71,6 +75,9 @@ class SimulatedEnvironment:
     _kept_off: Counter[str] = field(default_factory=Counter)
     _lapses_due: set[int] = field(default_factory=set)
     _erasures_due: set[int] = field(default_factory=set)
+    _retries_due: set[int] = field(default_factory=set)
+    _webhooks: dict[str, Image] = field(default_factory=dict)
+    _waiting: dict[Key, Image] = field(default_factory=dict)
     _erasing: set[str] = field(default_factory=set)
     _ending: dict[int, list[tuple[Key, str]]] = field(default_factory=dict)
 
@@ -85,10 +92,11 @@ class SimulatedEnvironment:
     def schedule_consequences(self, record: dict[str, Any]) -> None:
         """Schedule the events that may follow from the write of an item. `record`: the stream record of the write.
 
-        These are the TTL deletion of the item, runs of the Lambda that erases a customer's personal data, and runs of
-        the Lambda that ends unpaid orders.
+        These are the TTL deletion of the item, and runs of the Lambdas that erase a customer's personal data, that end
+        unpaid orders, and that retry webhooks.
         """
         image = record["dynamodb"].get("NewImage")
+        self._schedule_retries_after(record["dynamodb"]["Keys"], image)
         if image is None:
             return
         if "ttl" in image:
@@ -210,6 +218,55 @@ class SimulatedEnvironment:
         for again in range(1 + bool(self.faults.draw("schedule twice", "customer_erasure", event["time"]))):
             self.lambdas.invoke("customer_erasure", event, done, f"{event['time']} {again}")
 
+    def _schedule_retries_after(self, keys: Image, image: Image | None) -> None:
+        """Note which webhooks there are, and which of their objects wait for a retry. Schedule the next run."""
+        partition, sort = keys["PK"]["S"], keys["SK"]["S"]
+        if partition == "WEBHOOKS":
+            self._webhooks.pop(sort, None)
+            if image:
+                self._webhooks[sort] = image
+        elif sort.startswith("CURSOR#"):
+            self._waiting.pop((partition, sort), None)
+            if image and "retry_at" in image:
+                self._waiting[partition, sort] = image
+        else:
+            return
+        self._schedule_retries()
+
+    def _schedule_retries(self) -> None:
+        """Schedule a run of the Lambda `webhook_retries` at the full minute after the next work of a webhook.
+
+        The real schedule runs it every minute.
+        """
+        if waits := list(self._waits_of_webhooks()):
+            due = int(max(min(waits), self.tasks.now) // MINUTE) + 1
+            if due not in self._retries_due:
+                self._retries_due.add(due)
+                self.tasks.call_at(due * MINUTE, partial(self._retry_webhooks, due))
+
+    def _retry_webhooks(self, due: int) -> None:
+        """If the Lambda `webhook_retries` may have work, run it, sometimes twice."""
+        self._retries_due.discard(due)
+        if min(self._waits_of_webhooks(), default=inf) > self.tasks.now:
+            self._schedule_retries()
+            return
+        for again in range(1 + bool(self.faults.draw("schedule twice", "webhook_retries", due))):
+            self.lambdas.invoke("webhook_retries", {}, lambda _: self._schedule_retries(), f"{due} {again}")
+
+    def _waits_of_webhooks(self) -> Iterator[float]:
+        """Yield until when each object waits whose next event is to be sent again, and each replay. 0: not at all."""
+        active = {sort: webhook for sort, webhook in self._webhooks.items() if webhook["status"]["S"] == "ACTIVE"}
+        yield from (0.0 for webhook in active.values() if "replay" in webhook)
+        for (partition, _), cursor in self._waiting.items():
+            if webhook := active.get(partition):
+                yield max(_seconds_of(cursor), _seconds_of(webhook))
+
+    @property
+    def has_waiting_webhooks(self) -> bool:
+        """Whether a webhook is paused, or has events to be sent again."""
+        is_paused = any(webhook["status"]["S"] == "PAUSED" for webhook in self._webhooks.values())
+        return is_paused or any(True for _ in self._waits_of_webhooks())
+
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
         """Choose at random and schedule the larger faults of an era (a part of the simulation run).
@@ -250,6 +307,7 @@ class SimulatedEnvironment:
         yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
         yield from (("mails paused", "ses"), ("mail quota", "ses"))
         yield from (("secret rotated", kind) for kind in self.rotations.names)
+        yield from (("subscriber fails", name) for name in FAILING if name in self.subscribers.endpoints)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
@@ -289,6 +347,8 @@ class SimulatedEnvironment:
                 self._switch(name, on=on)
             case "secret rotated":
                 (self.rotations.end if on else self.rotations.begin)(name)
+            case "subscriber fails":
+                self.subscribers.turn(name, on=on)
             case "deadly record":
                 self.lambdas.deadly_next[name] = 0.0 if on else ends
             case "rule fails":
@@ -301,3 +361,8 @@ class SimulatedEnvironment:
                 self.broken_functions.discard(name)
             case _:
                 self.broken_functions.add(name)
+
+
+def _seconds_of(image: Image) -> float:
+    """Return until when a webhook or an object of it waits, in epoch seconds; 0 if it does not wait."""
+    return datetime.fromisoformat(image["retry_at"]["S"]).timestamp() if "retry_at" in image else 0.0

@@ -25,7 +25,7 @@ BATCHES = {"BatchGetItem", "BatchWriteItem"}
 MESSAGES = {"SendMessage", "DeleteMessage"}
 LATE = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail"}
 """Operations that a service may run after its client gave up. The simulated payment provider delays its own itself."""
-EFFECTS = {*LATE, "Refund", "StartPayment", "CancelPayment"}
+EFFECTS = {*LATE, "Refund", "StartPayment", "CancelPayment", "SendWebhook"}
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,8 @@ OTHER_FAULTS = (
     OtherFault("rule fails", 0.040, "a rule of the event bus delivers no events, for two or four days"),
     OtherFault("deadly record", 0.060, "for 25 or 48 hours, a record or message kills each process that gets it"),
     OtherFault("secret rotated", 0.100, "a secret changes while caches still contain its old value"),
+    OtherFault("subscriber stumbles", 0.150, "an endpoint of a webhook fails, is slow, or its answer is lost"),
+    OtherFault("subscriber fails", 0.300, "an endpoint of a webhook fails at every request, for 2 or 80 hours"),
     OtherFault("restored at once", 0.200, "an operator restores an order from the archive as soon as possible"),
 )
 
@@ -165,6 +167,8 @@ FAULT_BOOST = {
     "refund": 5,
     "customer_erasure": 5,
     "product_alert": 2,
+    "webhook": 2,
+    "webhook_retries": 5,
     "operator": 5,
 }
 """By function: a factor for the probability of faults in the function's calls that change data.

@@ -19,7 +19,7 @@ from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: 
 from functions.api.app import app
 from functions.api.http import context
 from functions.model.public_routes import PAYMENT_STARTER_ROUTES
-from functions.runtime import environment, secrets
+from functions.runtime import environment, secrets, subscriptions
 from local.event_source_mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
 from proof.simulation.faults import FaultInjector
 from proof.simulation.limits import MAX_PAYLOAD_BYTES
@@ -30,7 +30,13 @@ from proof.simulation.template import StackModel
 MAX_SKEW_SECONDS = 2.0
 MAX_THROTTLED_SECONDS = 20.0
 PAYMENT_STARTER_PATHS = [re.sub(r"\{[^}]+\}", "[^/]+", route) for route in PAYMENT_STARTER_ROUTES]
-CACHES = (environment.load_environment, secrets.get_secret, context.shop, context.write_limiter)
+CACHES = (
+    environment.load_environment,
+    secrets.get_secret,
+    context.shop,
+    context.write_limiter,
+    subscriptions.read_webhooks,
+)
 
 
 @functools.cache

@@ -6,10 +6,16 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
+from proof.simulation.environment import OUTAGE_SECONDS
+from proof.simulation.faults import DAY, MINUTE
 from proof.simulation.invariants import landed_late
 from proof.simulation.provider import is_outside, refund_id_in_shop
 from proof.simulation.traffic import CUSTOMERS
 from proof.simulation.wire import MAX_LATE_SECONDS
+
+WEBHOOK_PATH = ("event_publisher", "webhook")
+MAX_OUTAGE_SECONDS, DISTURBED_SECONDS = 5 * DAY, 20 * MINUTE
+"""How long after its injection an outage, or the delay of another fault, may last at most."""
 
 if TYPE_CHECKING:
     from proof.simulation.clients import Exchange
@@ -43,6 +49,9 @@ def collect_observations(world: Simulation) -> Observations:
             for one in [*world.provider.account.refunds.values(), *world.provider.refused_refunds]
         ],
         events=[event["detail"] for event in world.bus.published],
+        published_at=[event.get("time", 0.0) for event in world.bus.published],
+        webhook_attempts=world.subscribers.attempts,
+        webhook_disturbances=_webhook_disturbances(world),
         mails=[_to_mail(one) for one in sorted(world.ses.mails, key=lambda mail: not landed_late(mail))],
         parcels={parcel.path: parcel.quantities for parcel in world.warehouse.parcels.values()},
         history=world.table.history,
@@ -58,6 +67,16 @@ def collect_observations(world: Simulation) -> Observations:
             )
         },
     )
+
+
+def _webhook_disturbances(world: Simulation) -> list[tuple[float, float]]:
+    """Return when injected faults hit the functions and the queue that webhooks need, and how long they may last."""
+    found = []
+    for at, who, name in world.trace if world.subscribers.endpoints else ():
+        kind, _, place = name.partition(" @ ")
+        if who == "fault" and "SendWebhook" not in place and any(part in place for part in WEBHOOK_PATH):
+            found.append((at, at + (MAX_OUTAGE_SECONDS if kind in OUTAGE_SECONDS else DISTURBED_SECONDS)))
+    return found
 
 
 def _to_request(one: Exchange) -> ObservedRequest:

@@ -228,7 +228,7 @@ class SimulatedBus:
     def publish(self, event: Mapping[str, Any]) -> None:
         self.published.append(event)
         for rule in self.rules:
-            for name in rule.queues if _rule_matches(rule, event) else ():
+            for name in rule.queues if rule.matches(event) else ():
                 place = f"{event['detail'].get('id')} {name}"
                 self._send(rule, name, event, 0.01 + self.rng.random("bus", place) ** 2)
                 if self.faults.draw("event twice", place):
@@ -250,7 +250,3 @@ class SimulatedBus:
         elif name in rule.dead_letters:
             letters = self.queues[rule.dead_letters[name]]
             self.tasks.call_later(rule.max_event_age_seconds, lambda: letters.send(json.dumps(event)))
-
-
-def _rule_matches(rule: RuleSettings, event: Mapping[str, Any]) -> bool:
-    return event["source"] in rule.sources and event["detail-type"] in rule.types

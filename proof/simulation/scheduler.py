@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
@@ -119,6 +120,41 @@ class VirtualScheduler:
     def process(self) -> SimulatedProcess | None:
         """The simulated process of the running task. None if no task is running, for example in a test."""
         return self._running.get(getcurrent())
+
+    def run_concurrently(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Call the functions at the same time, as threads of the running process, and return their results.
+
+        If a call raises an error, all other calls still run; then the first error is raised. If one of them dies, the
+        whole process dies. The order of the tasks is repeatable, unlike the order of threads.
+        """
+        task, process = getcurrent(), self._running.get(getcurrent())
+        if process is None or len(calls) < 2:
+            return run_sequentially(calls)
+        results: dict[int, Any] = {}
+        errors: list[BaseException] = []
+
+        def run(number: int, call: Callable[[], Any]) -> None:
+            try:
+                results[number] = call()
+            except ProcessDied as death:
+                errors.insert(0, death)
+                process.ends_at = self.now
+            except Exception as error:  # noqa: BLE001  raised below, after the other calls
+                errors.append(error)
+                results[number] = None
+            ended.append(number)
+            if len(ended) == len(calls):
+                self.call_at(self.now, task.switch)
+
+        ended: list[int] = []
+        for number, call in enumerate(calls):
+            self.start(process, partial(run, number, call))
+        restore = self.save_state()
+        task.parent.switch()
+        restore()
+        if errors:
+            raise errors[0]
+        return [results[number] for number in range(len(calls))]
 
     def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
         """Call `work` in the running task, but as another simulated process. Return the result of `work`.

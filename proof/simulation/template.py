@@ -53,6 +53,8 @@ class WorkerSettings:
 class RuleSettings:
     """The settings of an EventBridge rule: it sends events of these `sources` and `types` to these `queues`.
 
+    `field`: the path to a field of the event's detail. If there is one, the rule sends the events of all types that
+    have this field, and `types` is empty.
     `dead_letters`: for each queue, the name of the queue for events that the rule could not deliver for
     `max_event_age_seconds`. If there is none for a queue, these events are lost.
     """
@@ -62,6 +64,15 @@ class RuleSettings:
     queues: tuple[str, ...]
     dead_letters: Mapping[str, str]
     max_event_age_seconds: float
+    field: tuple[str, ...] = ()
+
+    def matches(self, event: Mapping[str, Any]) -> bool:
+        if event["source"] not in self.sources:
+            return False
+        found = event["detail"]
+        for name in self.field:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found is not None if self.field else event["detail-type"] in self.types
 
 
 @dataclass(frozen=True)
@@ -181,12 +192,18 @@ def _queue(name: str, properties: Mapping[str, Any]) -> QueueSettings:
 
 def _rule(properties: Mapping[str, Any]) -> RuleSettings:
     pattern = properties["EventPattern"]
-    assert pattern.keys() == {"source", "detail-type"}, f"a rule matches on fields that are not simulated: {pattern}"
+    path, condition = [], pattern.get("detail")
+    while isinstance(condition, Mapping):
+        ((name, condition),) = condition.items()
+        path.append(name)
+    is_simulated = condition in (None, [{"exists": True}])
+    is_simulated &= pattern.keys() == {"source", "detail" if path else "detail-type"}
+    assert is_simulated, f"a rule matches in a way that is not simulated: {pattern}"
     targets = {_resolve_name(target["Arn"]): target for target in properties["Targets"]}
     ages = {target.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", DAY) for target in targets.values()}
     return RuleSettings(
         sources=frozenset(pattern["source"]),
-        types=frozenset(pattern["detail-type"]),
+        types=frozenset(pattern.get("detail-type", ())),
         queues=tuple(targets),
         dead_letters={
             queue: _resolve_name(target["DeadLetterConfig"]["Arn"])
@@ -194,6 +211,7 @@ def _rule(properties: Mapping[str, Any]) -> RuleSettings:
             if "DeadLetterConfig" in target
         },
         max_event_age_seconds=min(ages),
+        field=tuple(path),
     )
 
 

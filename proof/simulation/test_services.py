@@ -15,7 +15,8 @@ from local.world.dynamodb_engine import Engine
 from proof.simulation import botocore_clients, lambdas, rotations, wire
 from proof.simulation.faults import DAY, HOUR, Strike
 from proof.simulation.limits import LIMITS
-from proof.simulation.scheduler import ProcessDied, SimulatedProcess
+from proof.simulation.rng import SeededRandom
+from proof.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 from proof.simulation.services import QUOTA_CODES
 from proof.simulation.world import Simulation
 
@@ -430,3 +431,26 @@ def test_the_provider_refuses_a_revoked_key_until_the_cache_of_it_ends(
         warm.refunds_of("pi_1")
     world.tasks.now += 300
     assert payment_provider.get_payment_provider("", name).refunds_of("pi_1") == []
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_calls_of_a_process_run_at_the_same_time_and_die_together(dies: bool) -> None:
+    tasks, ended = VirtualScheduler(SeededRandom(1), 0.0), list[tuple[str, float]]()
+
+    def call(name: str, seconds: float) -> str:
+        tasks.pause(seconds)
+        ended.append((name, tasks.now))
+        if dies:
+            raise ProcessDied
+        return name
+
+    def work() -> None:
+        try:
+            calls = [partial(call, "slow", 3.0), partial(call, "fast", 1.0)]
+            ended.append((" ".join(tasks.run_concurrently(calls)), tasks.now))
+        except ProcessDied:
+            ended.append(("died", tasks.now))
+
+    tasks.start(SimulatedProcess("webhook"), work)
+    tasks.run(10.0)
+    assert ended == ([("fast", 1.0), ("died", 3.0)] if dies else [("fast", 1.0), ("slow", 3.0), ("slow fast", 3.0)])

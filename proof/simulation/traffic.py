@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -16,9 +16,10 @@ from urllib.parse import quote
 from functions.dynamodb.keys import to_instant
 from local.world.stripe_account import DECLINED, VISA
 from proof.simulation.clients import ApiClients, ClientResponse
-from proof.simulation.faults import HOUR, MINUTE
+from proof.simulation.faults import DAY, HOUR, MINUTE
 from proof.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 from proof.simulation.rng import SeededRandom
+from proof.simulation.subscribers import SUBSCRIPTIONS, url_of
 from proof.support.http_client import STAFF, Token
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
@@ -188,6 +189,7 @@ class KnownFacts:
     issued: int = 0
     maybe_issued: int = 0
     categories: set[str] = field(default_factory=set)
+    webhooks: list[str] = field(default_factory=list)
     unexpected_answers: list[str] = field(default_factory=list)
 
 
@@ -195,14 +197,15 @@ class KnownFacts:
 class SimulatedTraffic:
     """Plans and sends the API requests of customers and staff in a simulation run.
 
-    `addresses`: by customer, the changed email address that the simulated Cognito returns as verified. `cards`: the
-    gift cards. `credit`: the store credit accounts. `erasure_requested`: the customers who asked the shop to delete
-    their personal data.
+    `endpoints`: those that staff subscribe to events. `addresses`: by customer, the changed email address that the
+    simulated Cognito returns as verified. `cards`: the gift cards. `credit`: the store credit accounts.
+    `erasure_requested`: the customers who asked the shop to delete their personal data.
     """
 
     rng: SeededRandom
     clients: ApiClients
     provider: SimulatedProvider
+    endpoints: Sequence[str]
     addresses: dict[str, str]
     known: KnownFacts = field(default_factory=KnownFacts)
     cards: list[dict[str, Any]] = field(default_factory=list)
@@ -214,6 +217,9 @@ class SimulatedTraffic:
     # setup without faults ---------------------------------------------------------------------------------------------
     def open_shop(self) -> None:
         """Create everything that customers use: products with stock, discount codes, gift cards ..."""
+        for endpoint in self.endpoints:
+            if self.rng.happens(0.8, endpoint, "from the start"):
+                self._subscribe(endpoint, "first")
         taxes = {"rates": TAX_RATES, "net_prices": self.rng.happens(0.25, "net prices")}
         self._expect(200, STAFF, "PUT", "/tax-table", taxes)
         if self._has_shipping_methods:
@@ -271,6 +277,9 @@ class SimulatedTraffic:
         made += [self._follow_and_review(first + number) for number in range(rng.randint(0, 2, "opinions"))]
         for number in range(rng.randint(0, 2, "fans")):
             made += self._follow_and_restock(first + number)
+        if self.endpoints:
+            changes = rng.randint(0, 4, "changes of webhooks", first)
+            made += [self._change_webhook(first + number) for number in range(changes)]
         if rng.happens(0.3, "somebody leaves", *([first] if first else [])):
             made.append(self._request_erasure(f"leaving{first or ''}", rng.choice(CUSTOMERS, "who leaves")))
         return made
@@ -911,6 +920,58 @@ class SimulatedTraffic:
 
         return PlannedCommand(f"{name}: {product} is not sold for a while", self._at(name), do)
 
+    # webhooks ---------------------------------------------------------------------------------------------------------
+    def _subscribe(self, endpoint: str, name: str) -> None:
+        key = f"{endpoint}-{name}".replace(" ", "-")
+        has_all = endpoint == "steady" and self.rng.happens(0.2, key, "has all events")
+        body = {"url": url_of(endpoint, key), **({} if has_all else SUBSCRIPTIONS[endpoint])}
+        said = self.clients.call(STAFF, "POST", "/webhooks", body, key)
+        self._check_status(said, (200, 201), "subscribing")
+        if said and said.status in (200, 201):
+            self.known.webhooks.append(said.body["webhook_id"])
+
+    def _change_webhook(self, number: int) -> PlannedCommand:
+        """Plan that staff change a webhook, replay its events, delete it or make another one."""
+        name = f"webhook {number}"
+        kinds = ("pause", "rotate", "rotate", "replay", "replay", "filter", "delete", "subscribe")
+        kind = self.rng.choice(kinds, name)
+        endpoint = self.rng.choice(self.endpoints, name, "endpoint")
+        key, events = name.replace(" ", "-"), ["OrderPlaced", "OrderPaid", "OrderShipped", "PaymentCaptured"]
+        some = self.rng.shuffled(events, name)[: self.rng.randint(1, 4, name, "events")]
+        replayed: dict[str, Any] = {"events": some} if self.rng.happens(0.3, name, "some") else {}
+
+        def act() -> None:
+            self.clients.tasks.pause(4 * HOUR * self.rng.random(name, "later") ** 2)
+            if kind == "subscribe" or not self.known.webhooks:
+                self._subscribe(endpoint, name)
+                return
+            path = f"/webhooks/{self.rng.choice(self.known.webhooks, name, 'which')}"
+            since = to_instant(self.clients.tasks.clock() - timedelta(hours=24 * self.rng.random(name, "since")))
+            said = {
+                "pause": lambda: self.clients.call(STAFF, "PATCH", path, {"status": "PAUSED"}),
+                "rotate": lambda: self.clients.call(STAFF, "POST", f"{path}/secret", None, key),
+                "replay": lambda: self.clients.call(STAFF, "POST", f"{path}/replay", {"from": since, **replayed}),
+                "filter": lambda: self.clients.call(STAFF, "PATCH", path, {"events": some}),
+                "delete": lambda: self.clients.call(STAFF, "DELETE", path),
+            }[kind]()
+            self._check_status(said, (200, 201, 202, 404, 409), f"changing a webhook: {kind}")
+            self._check_status(self.clients.call(STAFF, "GET", f"{path}/deliveries?limit=5"), (200, 404), "deliveries")
+
+        return PlannedCommand(f"{name}: {kind}", self._at(name), act)
+
+    def _react_to_pause(self, before: Mapping[str, Any], image: Mapping[str, Any]) -> None:
+        """Resume a paused webhook: hours after staff paused it, or days after the alarm that it failed for days."""
+        if "paused_by" not in image or "paused_by" in before:
+            return
+        path = f"/webhooks/{image['webhook_id']['S']}"
+
+        def resume() -> None:
+            while self.clients.call(STAFF, "PATCH", path, {"status": "ACTIVE"}) is None:
+                self.clients.tasks.pause(MINUTE)
+
+        longest = 6 * HOUR if image["paused_by"]["S"] == "staff" else 3 * DAY
+        self.clients.start("staff", resume, longest * self.rng.random("resumes", path, image["version"]["N"]))
+
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.clients.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
         if said and said.status in (200, 201):
@@ -978,6 +1039,7 @@ class SimulatedTraffic:
         """
         image = record["dynamodb"].get("NewImage")
         self._react_to_documents(record["eventName"], image or {})
+        self._react_to_pause(record["dynamodb"].get("OldImage", {}), image or {})
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
             case "Refund", "FAILED":
                 self._retry_refund(image)

@@ -19,16 +19,17 @@ import logging
 import os
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any, Literal, get_args
 from unittest import mock
 
 import botocore.endpoint
 
-from functions.adapters import payment_provider
+from functions.adapters import payment_provider, webhook_sender
 from functions.adapters.payment_provider import HttpPaymentProvider
 from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
@@ -65,6 +66,7 @@ from proof.simulation.services import (
 )
 from proof.simulation.situations import SITUATIONS
 from proof.simulation.streams import SimulatedReader, SimulatedStream
+from proof.simulation.subscribers import SimulatedSubscribers
 from proof.simulation.table import SimulatedTable, TracedEngineConnection
 from proof.simulation.template import choose_assumptions, choose_deployment
 from proof.simulation.traffic import PlannedCommand, SimulatedTraffic
@@ -165,6 +167,7 @@ class Simulation:
         self.poison = Poison(rng, faults, self.table, self.template, self.queues, self.bus)
         self.clients = ApiClients(tasks, rng, self.lambdas, self.note)
         self.provider = SimulatedProvider(self.clients, faults, rng)
+        self.subscribers = SimulatedSubscribers(tasks, faults, rng)
         self.environment = SimulatedEnvironment(
             tasks=tasks,
             rng=rng,
@@ -176,6 +179,7 @@ class Simulation:
             readers=self.readers,
             poison=self.poison,
             ses=self.ses,
+            subscribers=self.subscribers,
             bus=self.bus,
             rotations=SecretRotations(tasks, rng, self.secrets, self.provider, self._secret_names()),
             note=self.note,
@@ -183,7 +187,7 @@ class Simulation:
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = SimulatedWarehouse(self.clients, self.queues[foreign], faults)
-        self.traffic = SimulatedTraffic(rng, self.clients, self.provider, self.addresses)
+        self.traffic = SimulatedTraffic(rng, self.clients, self.provider, self.subscribers.endpoints, self.addresses)
         self.operator = Operator(self)
         self.violations: list[str] = []
         self.premises: Counter[str] = Counter()
@@ -207,6 +211,11 @@ class Simulation:
 
     def _is_running_as(self, function: str) -> bool:
         return self.tasks.process is not None and self.tasks.process.name == function
+
+    def _run_concurrently(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Run calls one after the other. Only the Lambdas that send webhooks must not let one wait for another."""
+        at_once = self._is_running_as("webhook") or self._is_running_as("webhook_retries")
+        return self.tasks.run_concurrently(calls) if at_once else run_sequentially(calls)
 
     def _queues(self) -> dict[str, SimulatedQueue]:
         queues = {
@@ -343,7 +352,8 @@ class Simulation:
         for _ in range(MAX_CLEAN_UPS):
             is_idle = self.tasks.run(self.tasks.now + QUIET_SECONDS)
             items_just_expired = self.tasks.now % DAY == 0 and not is_idle
-            if not self.operator.clean_up() and not self.provider.is_busy and not items_just_expired:
+            is_busy = self.provider.is_busy or self.environment.has_waiting_webhooks
+            if not self.operator.clean_up() and not is_busy and not items_just_expired:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
@@ -383,7 +393,7 @@ class Simulation:
                 random=lambda: self.rng.random("jitter", next(ids)),
                 new_request_token=lambda: f"{table_name}-{next(ids)}",
                 on_decode_error=log_unreadable,
-                run_concurrently=run_sequentially,
+                run_concurrently=self._run_concurrently,
             )
             return ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
@@ -404,6 +414,9 @@ class Simulation:
                 mock.patch.object(clients, "client", self.wire.client),
                 mock.patch.object(clients, "create_shop", shop),
                 mock.patch.object(payment_provider, "get_payment_provider", provider),
+                mock.patch.object(webhook_sender, "send", self.subscribers.send),
+                mock.patch.object(webhook_sender, "check_address", return_value=None),
+                mock.patch.object(webhook_sender, "datetime", SimpleNamespace(now=lambda _: self.tasks.clock())),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
                 mock.patch.object(imports, "LINES_PER_PART", self.rng.choice((1, imports.LINES_PER_PART), "a part")),
                 mock.patch.object(sweep, "PAGE_SIZE", self.rng.choice((100, sweep.PAGE_SIZE), "a page")),
