@@ -51,6 +51,8 @@ from functions.shop import (
     stock,
     stock_parts,
     unmatched_payments,
+    webhook_deliveries,
+    webhooks,
 )
 from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
@@ -726,6 +728,83 @@ MUTANTS = (
             ("ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp())", "ttl=int(now.timestamp() * 1000)"),
         ),
         1,
+        judge="oracle",
+    ),
+    # The next bugs concern webhooks.
+    Mutant(
+        "two send at once",
+        "an invocation sends the events of an object although another one holds the lease",
+        edit_code(
+            webhook_deliveries._take_lease,
+            ("if cursor.lease and cursor.leased_until and cursor.leased_until > now:", "if False:"),
+        ),
+        seeds=1,
+        first_seed=65,
+        judge="oracle",
+    ),
+    Mutant(
+        "drops the wake",
+        "the holder of a lease does not learn that there is a new event",
+        edit_code(
+            webhook_deliveries._take_lease,
+            ("_write(shop, found, replace(cursor, wakes", "(lambda *_: None)(shop, found, replace(cursor, wakes"),
+        ),
+        seeds=1,
+        first_seed=82,
+        judge="oracle",
+    ),
+    Mutant(
+        "takes a failure for success",
+        "the cursor moves although the endpoint has not accepted the event",
+        edit_code(webhook_deliveries._Sending._send_page, ("if not answer.is_success:", "if answer.status == 400:")),
+        seeds=1,
+        first_seed=18,
+        judge="oracle",
+    ),
+    Mutant(
+        "skips what comes late",
+        "an event that comes after later ones does not move the cursor back",
+        edit_code(webhook_deliveries._take_lease, ("if place.late and", "if False and")),
+        seeds=1,
+        first_seed=11,
+        judge="oracle",
+    ),
+    Mutant(
+        "writes the event anew",
+        "an event that is sent again has other bytes",
+        edit_code(
+            webhook_deliveries._Sending._attempt,
+            ("event.event_id, event.body,", "event.event_id, event.body + ' ' * cursor.attempts,"),
+        ),
+        seeds=1,
+        first_seed=11,
+        judge="oracle",
+    ),
+    Mutant(
+        "forgets the old secret",
+        "after a rotation, events are signed only with the new secret",
+        edit_code(webhooks.valid_secrets, ("if webhook.old_secret_until and", "if False and")),
+        seeds=1,
+        first_seed=97,
+        judge="oracle",
+    ),
+    Mutant(
+        "retries nothing",
+        "an event that failed is not in the index of the retries",
+        edit_code(
+            webhook_deliveries._Sending._fail,
+            ('"retry_at": to_instant(now + timedelta(minutes=wait)),', '"retry_at": None,'),
+        ),
+        seeds=1,
+        first_seed=18,
+        judge="oracle",
+    ),
+    Mutant(
+        "sends to the paused",
+        "events are sent to a paused webhook",
+        edit_code(webhook_deliveries._waits_until, ('if webhook.status == "PAUSED":', "if False:")),
+        seeds=1,
+        first_seed=11,
         judge="oracle",
     ),
 )
