@@ -39,5 +39,5 @@ def test_every_recorded_type_and_key_is_still_in_the_model(pytestconfig: pytest.
 def test_reactions_have_the_names_that_keys_and_prefixes_hold() -> None:
     assert [reaction.name for reaction in REACTIONS] == [
         "fulfilment", "order_notification", "product_alert", "refund", "customer_name", "archive", "import",
-        "export", "warehouse",
+        "export", "webhook", "warehouse",
     ]  # fmt: skip
