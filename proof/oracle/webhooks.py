@@ -96,7 +96,7 @@ class _Subscription:
         """Return whether the event may be sent at this time."""
         filters = _in_force(self.filters, at - SENDING_SECONDS - CHANGE_SECONDS, at)
         wanted = any(self._has(one, form) for one in filters for form in event.forms)
-        return event.at >= self.active_from and wanted and not self.is_off(at)
+        return event.published_at >= self.active_from and wanted and not self.is_off(at)
 
     def _has(self, change: _Change, form: Mapping[str, Any]) -> bool:
         names = change.body.get("events") or [form["type"]]

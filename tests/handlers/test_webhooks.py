@@ -46,6 +46,7 @@ def endpoints(monkeypatch: pytest.MonkeyPatch) -> Endpoints:
 
 
 def subscribe(harness: ShopHarness, url: str, *events: str) -> str:
+    harness.process_all()
     made = create_webhook(harness.shop, STAFF, url, url, events, {}).result
     harness.clock_offset += timedelta(minutes=1)
     return str(made["webhook_id"])
@@ -86,7 +87,6 @@ def test_an_event_that_cannot_be_stored_is_not_published_before_its_retry(
 ) -> None:
     harness.open_shop()
     subscribe(harness, "all")
-    harness.process_all()
     harness.place_order("one", mug=1)
     records = harness.new_records()
     with fail_calls("dynamodb", "PutItem", "ThrottlingException"):

@@ -282,17 +282,6 @@ def test_nothing_is_sent_to_a_deleted_webhook(shop: ShopContext, receiver: Recei
     assert receiver.got == []
 
 
-def test_an_event_is_kept_from_now_on_even_if_its_change_has_an_old_time(
-    shop: ShopContext, clock: ManualClock, webhook_id: str, receiver: Receiver
-) -> None:
-    archived = change(shop, 1)  # OrderArchived has the time of the last change before
-    clock.now += timedelta(days=OUTBOX_DAYS + 1)
-    detail = build_wanted_event(shop, archived, list_subscribed(shop))
-    assert detail
-    wake(shop, webhook_id, receiver, OutboxPlace(**detail["outbox"]))
-    assert receiver.ids() == [archived.id]
-
-
 # several invocations --------------------------------------------------------------------------------------------------
 def test_while_one_invocation_sends_another_leaves_a_new_event_to_it(
     shop: ShopContext, rival: ShopContext, receiver: Receiver, webhook_id: str
