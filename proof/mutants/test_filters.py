@@ -18,12 +18,12 @@ def deliver_what_passes_the_filters(harness: ShopHarness) -> None:
     """Deliver all records and messages to the handlers, but only those that the filters of the template let pass."""
     resources = synth_cache.load_template("orderstream-dev", {"laptop": "true"})["Resources"]
     filters = {name: _stream_filter(resources, resource_prefix(name)) for name in READERS}
-    events = {name: _events_of_queue(resources, resource_prefix(name)) for name in WORKERS}
+    events = {name: _events_of_queue(resources, resource_prefix(name)) for name in WORKERS if name != "webhook"}
 
     def is_delivered(name: str, record: Mapping[str, Any]) -> bool:
         if name in filters:
             return filters[name].matches(record)
-        return json.loads(record["body"])["detail-type"] in events[name]
+        return name in events and json.loads(record["body"])["detail-type"] in events[name]
 
     harness.process_all(is_delivered=is_delivered)
 

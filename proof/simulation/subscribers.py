@@ -65,7 +65,7 @@ class SimulatedSubscribers:
         if kind == "dies before":
             raise ProcessDied
         status = {"server error": 500, "done, but server error": 503, "unreachable": None}.get(kind, 200)
-        headers = webhook_sender._sign(message, message.body.encode())
+        headers = webhook_sender._sign(message)
         self.attempts.append(
             WebhookAttempt(
                 at=self.tasks.now,

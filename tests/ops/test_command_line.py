@@ -41,7 +41,7 @@ def test_the_most_similar_word_is_suggested(word: str, hint: str) -> None:
         ("drift --repiar", "Did you mean --repair?"),
         ("failures list --redrivn", "Did you mean --redriven?"),
         ("health --stak=dev", "Did you mean --stack?"),
-        ("nonsense", "Choose from: order, query"),
+        ("nonsense", "Choose from: order, request"),
     ],
 )
 def test_a_misspelled_command_value_or_option_gets_a_hint(

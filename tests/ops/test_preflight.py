@@ -350,7 +350,7 @@ def test_the_concurrency_is_that_of_the_template_and_a_new_account_has_too_littl
     queues = [one for one in mappings if "ParallelizationFactor" not in one]
     maxima = [one.get("ScalingConfig", {}).get("MaximumConcurrency", 5) for one in queues]
     parts = preflight.concurrency_of(stage_of(prod.body))
-    assert parts == {"API": 7, "stream readers": 4 * factor, "queues": sum(maxima), "schedules": 6}
+    assert parts == {"API": 7, "stream readers": 4 * factor, "queues": sum(maxima), "schedules": 7}
     assert preflight.concurrency_of(stage_of(prod.body, 200))["stream readers"] == 14 * factor
     account.answers["GetAccountSettings"] = {"AccountLimit": {"ConcurrentExecutions": sum(parts.values()) - 1}}
     assert failures(prod) == {"Lambda concurrency": "ask AWS"}

@@ -555,7 +555,7 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
     switches |= {f"{resource_prefix(reaction.name)}Rule" for reaction in REACTIONS}
     switches |= {
         f"{name}{what}"
-        for name in ("OrderDeadlines", "CustomerErasure", "BacklogMetrics")
+        for name in ("OrderDeadlines", "CustomerErasure", "BacklogMetrics", "WebhookRetries")
         for what in ("Rule", "DeadLetters")
     }
     assert len(called) == 2 + sum(1 for reaction in REACTIONS if reaction.function)
