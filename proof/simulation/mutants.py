@@ -743,17 +743,6 @@ MUTANTS = (
         judge="oracle",
     ),
     Mutant(
-        "drops the wake",
-        "the holder of a lease does not learn that there is a new event",
-        edit_code(
-            webhook_deliveries._take_lease,
-            ("_write(shop, found, replace(cursor, wakes", "(lambda *_: None)(shop, found, replace(cursor, wakes"),
-        ),
-        seeds=1,
-        first_seed=82,
-        judge="oracle",
-    ),
-    Mutant(
         "takes a failure for success",
         "the cursor moves although the endpoint has not accepted the event",
         edit_code(webhook_deliveries._Sending._send_page, ("if not answer.is_success:", "if answer.status == 400:")),
