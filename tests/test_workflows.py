@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,21 @@ def test_a_step_fails_with_any_command_of_its_pipes(file: Path) -> None:
 def test_checks_run_every_lane_of_a_submission() -> None:
     ours = set(MAKE.findall((PROJECT / ".ci" / "run").read_text()))
     assert set(MAKE.findall(commands(read("ci")))) == ours, ".ci/run and .github/workflows/ci.yml run the same targets"
+
+
+def test_the_shares_of_a_slow_lane_are_each_test_once() -> None:
+    run = (PROJECT / ".ci" / "run").read_text()
+    lane = re.search(r'^lane mutants make mutants ARGS="(.*)"$', run, re.MULTILINE)
+    assert lane, "the lane of the mutants gives its share to pytest"
+
+    def collected(*options: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-m", "mutants", "-n", "0", "--collect-only", "-q", *options]
+        ran = subprocess.run([*command, "proof/mutants"], cwd=PROJECT, capture_output=True, text=True, check=True)
+        return [line for line in ran.stdout.splitlines() if "::" in line]
+
+    shares = [collected(*lane[1].replace("$share", str(share)).split()) for share in (1, 2, 3)]
+    assert all(shares)
+    assert sorted(test for share in shares for test in share) == sorted(collected())
 
 
 def test_checks_run_on_linux_and_macos_and_on_every_python_that_is_supported() -> None:

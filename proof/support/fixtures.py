@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -62,6 +63,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record", action="store_true", help="record the keys, units and retained resources of what is new"
     )
+    parser.addoption("--share", default="1/1", help="run only this share of the tests, such as 2/3")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other shares. A test is always in the same share."""
+    number, shares = map(int, config.getoption("--share").split("/"))
+    others = [one for one in items if zlib.crc32(one.nodeid.encode()) % shares != number % shares]
+    if others:
+        items[:] = [one for one in items if one not in others]
+        config.hook.pytest_deselected(items=others)
 
 
 def pytest_configure() -> None:
