@@ -9,21 +9,37 @@ ALWAYS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What others recorded on AWS and published. `url`: the recording, at a fixed commit. `date`: of the recording."""
+
+    url: str
+    date: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Probe:
     """One fact about AWS.
 
     `name`: unique, in snake case. `says`: the fact in one sentence. `source`: the page of AWS's documentation.
-    `open_question`: what a real account must show, if the documentation does not confirm the fact; otherwise "".
+    `observed_by_others`: a recording, if the documentation does not confirm the fact.
+    `open_question`: what a real account must show, if nothing else confirms the fact; otherwise "".
     """
 
     name: str
     says: str
     source: str
+    observed_by_others: Recording | None = None
     open_question: str = ""
 
     @property
+    def known(self) -> Literal["documented", "observed by others", "expected"]:
+        """How the fact is known. "expected": nothing confirms it, so it has an open question."""
+        if self.open_question:
+            return "expected"
+        return "observed by others" if self.observed_by_others else "documented"
+
+    @property
     def confirmed(self) -> bool:
-        """Whether AWS's documentation confirms the fact."""
         return not self.open_question
 
 
@@ -194,8 +210,9 @@ class ServiceProbe(Probe):
     requests: tuple[Request, ...]
 
     @classmethod
-    def of(cls, name: str, says: str, *requests: Request, source: str, open_question: str = "") -> "ServiceProbe":
-        return cls(name=name, says=says, source=source, open_question=open_question, requests=requests)
+    def of(cls, name: str, says: str, *requests: Request, source: str, **known: Any) -> "ServiceProbe":
+        """Return a probe. `known`: `observed_by_others` or `open_question`, as in Probe."""
+        return cls(name=name, says=says, source=source, requests=requests, **known)
 
     @property
     def service(self) -> str:
