@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import resource
+import secrets
 import signal
 import socket
 import subprocess
@@ -62,11 +63,15 @@ def require_open_files() -> None:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free now. Another process may take the port later."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of 127.0.0.1 that is free now. Another process may take the port later.
+
+    No outgoing connection takes it meanwhile: Linux gives these the ports from 32768 on, and macOS those from 49152 on.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(22_768)  # the module random may have the same seed in several processes
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_listening(port: int) -> bool:

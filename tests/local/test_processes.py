@@ -119,3 +119,9 @@ def test_a_killed_test_leaves_no_engine_and_no_folder_behind() -> None:
     test.kill()
     test.communicate()
     eventually(lambda: not processes.is_listening(int(port)) and not Path(folder).exists())
+
+
+def test_a_free_port_is_none_of_those_that_outgoing_connections_get() -> None:
+    ports = [processes.free_port() for _ in range(50)]
+    assert max(ports) < 32_768, "the first port that Linux gives to an outgoing connection"
+    assert len({*ports}) > 1
