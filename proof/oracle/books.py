@@ -117,7 +117,7 @@ class OrderRecord:
             str(item["customer_id"]) for at, item in self.versions if since <= at <= until
         }
 
-    @property
+    @cached_property
     def owners(self) -> set[str]:
         """All customers to whom the order belonged."""
         return {str(item["customer_id"]) for _, item in self.versions}
@@ -137,6 +137,7 @@ class Books:
         self.seen = seen
         self.rule = ""
         self.premises: Counter[str] = Counter()
+        self._asked: dict[tuple[str, str], list[tuple[tuple[str, ...], ObservedRequest]]] = {}
         self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]
 
     def count_premise(self, premise: str, times: int = 1) -> None:
@@ -218,14 +219,29 @@ class Books:
         Of several requests with the same caller, path and idempotency key, return only one. Prefer a successful
         request, then a request that the shop may have executed.
         """
+        if (method, path) not in self._asked:
+            self._asked[method, path] = list(self._find_asked(method, path).values())
+        return self._asked[method, path]
+
+    def _find_asked(self, method: str, path: str) -> Mapping[Any, tuple[tuple[str, ...], ObservedRequest]]:
         found: dict[Any, tuple[tuple[str, ...], ObservedRequest]] = {}
+        by_path = self._requests[method]
+        matches = {one: re.fullmatch(path, one) for one in (by_path if {*"[(|"} & {*path} else (path,))}
+        sent = sorted((number, text) for text, match in matches.items() if match for number in by_path.get(text, ()))
+        for number, text in sent:
+            request, match = self.seen.requests[number], matches[text]
+            place = (request.caller, text, request.key or number)
+            if match and (place not in found or _certainty(request) > _certainty(found[place][1])):
+                found[place] = (match.groups(), request)
+        return found
+
+    @cached_property
+    def _requests(self) -> Mapping[str, Mapping[str, Sequence[int]]]:
+        """The numbers of the requests by method and path, because one expression for each request takes too long."""
+        found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, request in enumerate(self.seen.requests):
-            match = re.fullmatch(path, request.path)
-            if match and request.method == method:
-                place = (request.caller, request.path, request.key or number)
-                if place not in found or _certainty(request) > _certainty(found[place][1]):
-                    found[place] = (match.groups(), request)
-        return list(found.values())
+            found[request.method][request.path].append(number)
+        return found
 
     @cached_property
     def erased(self) -> set[str]:
@@ -347,9 +363,8 @@ class Books:
         """
         asked = [one for _, one in self.asked("POST", f"/orders/{order.id}/returns")]
         written = {
-            sort: next(at for at, image in versions if image)
-            for (partition, sort), versions in self.seen.history.items()
-            if partition == f"ORDER#{order.id}" and sort.startswith("RETURN#")
+            item["SK"]: next(at for at, image in self.seen.history[item["PK"], item["SK"]] if image)
+            for item in order.of_type("Return")
         }
         return [
             (item, _request_of_return(item, asked))

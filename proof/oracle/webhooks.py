@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -151,6 +152,7 @@ def _subscriptions(books: Books) -> Iterator[_Subscription]:
             )
 
 
+@lru_cache(maxsize=1)  # for the rules of one run
 def _events(books: Books) -> Mapping[str, _Event]:
     """Return the events of the bus by id, without the damaged ones that the simulation published."""
     found: dict[str, _Event] = {}

@@ -181,8 +181,7 @@ class SimulatedTable:
 
     def _as_of(self, key: Key, lag_seconds: Callable[[Key], float]) -> Image | None:
         moment = self._now() - lag_seconds(key)
-        past = [image for written, image in self.history.get(key, ()) if written <= moment]
-        return past[-1] if past else None
+        return next((image for at, image in reversed(self.history.get(key, ())) if at <= moment), None)
 
     def _stale_page(self, request: Mapping[str, Any], lag_seconds: Callable[[Key], float]) -> dict[str, Any]:
         """Answer a Query with old versions of the items.
