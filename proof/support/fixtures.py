@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import traceback
-import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -67,11 +66,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shares. A test is always in the same share."""
+    """Deselect the tests of other shares. The tests of a file are in one share, but planted faults are alone."""
     number, shares = map(int, config.getoption("--share").split("/"))
-    others = [one for one in items if zlib.crc32(one.nodeid.encode()) % shares != number % shares]
+    units = {item: item.nodeid if item.get_closest_marker("mutants") else str(item.path) for item in items}
+    own = set(sorted({*units.values()})[number % shares :: shares])
+    others = [item for item in items if units[item] not in own]
     if others:
-        items[:] = [one for one in items if one not in others]
+        items[:] = [item for item in items if units[item] in own]
         config.hook.pytest_deselected(items=others)
 
 
