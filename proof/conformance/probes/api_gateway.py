@@ -86,7 +86,7 @@ PROBES = (
         'An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
         *_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
         source=sources.JWT_AUTHORIZER,
-        open_question="AWS's page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
+        open_question=f"[Two groups are a text in brackets]({sources.CLAIMS.url}). Is one group, too?",
     ),
     ServiceProbe.of(
         "a_list_claim_is_separated_by_spaces",
@@ -99,7 +99,7 @@ PROBES = (
             },
         ),
         source=sources.JWT_AUTHORIZER,
-        open_question="AWS's page shows no claim that is a list. Do spaces separate groups, and which is first?",
+        observed_by_others=sources.CLAIMS,
     ),
     ServiceProbe.of(
         "a_group_name_with_a_comma_stays_whole",
@@ -123,14 +123,17 @@ PROBES = (
         "The access token of a user without groups has no claim cognito:groups.",
         *_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
         source=sources.JWT_AUTHORIZER,
-        open_question="AWS's page does not mention users without groups. Is the claim missing in their tokens?",
+        open_question=(
+            "[An ID token has no such claim](https://github.com/aws-amplify/amplify-flutter/issues/413). "
+            "Has an access token one?"
+        ),
     ),
     ServiceProbe.of(
         "a_number_claim_is_a_text",
         "An HTTP API passes a claim that is a number as a text.",
         *_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
         source=sources.JWT_AUTHORIZER,
-        open_question="AWS's page shows no claim that is a number. Does the function get a text or a number?",
+        observed_by_others=sources.CLAIMS,
     ),
     ServiceProbe.of(
         "a_forged_token_is_refused",

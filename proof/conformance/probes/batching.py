@@ -33,11 +33,7 @@ PROBES = (
     _probe(
         name="batch_size_may_exceed_ten_without_a_window",
         says="A BatchSize over 10 is accepted without a batching window.",
-        source=sources.MAPPING_API,
-        open_question=(
-            "The API reference demands a window of at least 1 second for a BatchSize over 10, but the default BatchSize"
-            " is 100 without a window. Does AWS accept a BatchSize of 11 with a window of 0?"
-        ),
+        source=sources.DYNAMODB_TUTORIAL,
         settings={"BatchSize": 11, "MaximumBatchingWindowInSeconds": 0},
         writes=(Write(),) * 12,
         calls=(Call(records=tuple(range(1, 12))), Call(records=(12,))),
@@ -64,8 +60,8 @@ PROBES = (
         says="The next batching window opens when the previous invocation completes.",
         source=sources.MAPPING,
         open_question=(
-            "An older version of AWS's page confirms this, but the current one does not. Does the window of record 2 "
-            "open when the invocation with record 1 ends, or when Lambda reads record 2?"
+            "Copies of AWS's page from the end of 2025 say this, but we found no newer copy. Does the window of record "
+            "2 open when the invocation with record 1 ends, or when Lambda reads record 2?"
         ),
         settings={"BatchSize": 10, "MaximumBatchingWindowInSeconds": 2},
         function_seconds=1,

@@ -252,7 +252,7 @@ PROBES = (
             TransactItems=[{"Put": {"TableName": "$table", "Item": {**KEY, **_INDEXED}}}],
         ),
         source=sources.TRANSACTIONS,
-        open_question="AWS's page says that a transaction needs twice the units. Does this also apply to indexes?",
+        observed_by_others=sources.TRANSACTION_WITH_INDEXES,
     ),
     _probe(
         "an_index_has_no_consistent_reads",

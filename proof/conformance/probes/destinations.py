@@ -46,7 +46,10 @@ PROBES = (
     _probe(
         name="timeout_is_an_unhandled_error",
         says="The document of a batch that timed out has the functionError Unhandled.",
-        open_question="AWS's page shows only a document after an error. Does one after a timeout look the same?",
+        open_question=(
+            f"An invocation by a client that times out [has the error Unhandled]({sources.TIMEOUT.url}). "
+            "Does the document have it, too?"
+        ),
         settings={**_BUCKET, "MaximumRetryAttempts": 0},
         behaviour=(Failing(record=1, by="timeout"),),
         writes=(Write(),),
@@ -57,7 +60,7 @@ PROBES = (
     _probe(
         name="reported_failures_have_no_function_error",
         says="The document of a batch whose records were reported has no functionError.",
-        open_question="AWS's page shows no such document. LocalStack's tests recorded it so on AWS.",
+        observed_by_others=sources.REPORTED_FAILURES,
         settings={**_BUCKET, "MaximumRetryAttempts": 0, "FunctionResponseTypes": ["ReportBatchItemFailures"]},
         behaviour=(Failing(record=1, by="report"),),
         writes=(Write(), Write()),

@@ -91,7 +91,10 @@ PROBES = (
         "PutEvents refuses entries of more than 1 MB in all.",
         _put_events(_entry('{"text": "=1100000*x"}'), error="ValidationException"),
         source=sources.PUT_EVENTS,
-        open_question="Older pages say 256 KB. Is the limit 256 KB or 1 MB, and is the error ValidationException?",
+        open_question=(
+            f"The error was ValidationException [at the former limit of 256 KB]({sources.TOO_LARGE_EVENT.url}). "
+            "Is it the same at 1 MB?"
+        ),
     ),
     ServiceProbe.of(
         "an_entry_needs_a_detail_type",
@@ -106,6 +109,9 @@ PROBES = (
             },
         ),
         source=sources.ENTRY_RESULT,
-        open_question="AWS's page says only that such an entry fails. Is the error code InvalidArgument?",
+        open_question=(
+            f"The error code is InvalidArgument [for an empty DetailType]({sources.EMPTY_DETAIL_TYPE.url}). "
+            "Is it the same for a missing one?"
+        ),
     ),
 )

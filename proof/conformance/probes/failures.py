@@ -129,7 +129,11 @@ PROBES = (
     _probe(
         name="bisect_halves_inherit_the_retries",
         says="The halves of a split batch have only the retries that the batch has left.",
-        open_question="AWS's page says only that a split uses up no retry. Do the halves start a new count of retries?",
+        open_question=(
+            "AWS's page says only that a split uses up no retry. "
+            f"[A course of another publisher]({sources.COURSE}) says that a split resets the retries. "
+            "Do the halves start a new count of retries?"
+        ),
         settings={
             "BisectBatchOnFunctionError": True,
             "MaximumRetryAttempts": 1,
@@ -152,15 +156,12 @@ PROBES = (
         name="old_records_are_discarded",
         says="A record that is older than MaximumRecordAgeInSeconds is discarded, and newer records are processed.",
         settings={"MaximumRecordAgeInSeconds": 60, **_DESTINATION},
-        writes=(Write(age=100), Write(age=100), Write()),
-        calls=(Call(records=(3,)),),
+        writes=(Write(age=100), Write()),
+        calls=(Call(records=(2,)),),
         failed_batches=(
-            FailedBatch(records=(1, 2), size=2, condition="RecordAgeExceeded", error=None, has_response=False),
+            FailedBatch(records=(1, 1), size=1, condition="RecordAgeExceeded", error=None, has_response=False),
         ),
-        open_question=(
-            "No page shows the document that Lambda sends about records that are too old. Does the document have no "
-            "responseContext, and the approximateInvokeCount 1 although Lambda did not invoke the function?"
-        ),
+        observed_by_others=sources.TOO_OLD_RECORD,
     ),
     _probe(
         name="age_ends_retries",

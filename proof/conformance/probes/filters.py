@@ -34,7 +34,7 @@ def _match(name: str, says: str, pattern: Mapping[str, Any], **more: Any) -> Map
     return MappingProbe(name=f"filter_{name}", says=says, writes=_RECORD, **facts)
 
 
-def _no_match(name: str, says: str, pattern: Mapping[str, Any], **more: str) -> MappingProbe:
+def _no_match(name: str, says: str, pattern: Mapping[str, Any], **more: Any) -> MappingProbe:
     """Return a probe of a pattern that does not match this record."""
     return _match(name, says, pattern, calls=(), **more)
 
@@ -115,7 +115,7 @@ PROBES = (
         "`exists: false` on an attribute always matches, because `exists` sees only leaf values.",
         _new_image(kind=[{"exists": False}]),
         source=sources.DYNAMODB_FILTERS,
-        open_question="AWS's page says that `exists` works on leaf values only. Does `exists: false` match an object?",
+        observed_by_others=sources.FILTER_OF_ABSENCE,
     ),
     _match(
         "not_exists_on_missing",
@@ -132,7 +132,7 @@ PROBES = (
         "boolean",
         "true in a pattern matches a Boolean.",
         _new_image(paid={"BOOL": [True]}),
-        open_question="EventBridge matches Booleans. Lambda's page does not mention any. Does Lambda match Booleans?",
+        source=sources.CDK_FILTER_RULES,
     ),
     _no_match(
         "boolean_as_text",
@@ -167,7 +167,7 @@ PROBES = (
         "A pattern may name eventName.",
         {"eventName": ["INSERT"]},
         source=sources.FILTER_TUTORIAL,
-        open_question="A tutorial uses eventName, but Lambda's page allows only the key dynamodb. Which is right?",
+        observed_by_others=sources.FILTER_OF_EVENT_NAME,
     ),
     _match(
         "keys",
@@ -187,7 +187,6 @@ PROBES = (
         name="filter_of_expiry",
         says="A pattern on userIdentity does not match the deletions of a client.",
         source=sources.TTL_STREAMS,
-        open_question="DynamoDB's page uses userIdentity, but Lambda's allows only the key dynamodb. Which is right?",
         settings=criteria({"userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}}),
         writes=(Write(), Write(action="delete")),
         calls=(),

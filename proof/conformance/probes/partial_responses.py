@@ -56,11 +56,11 @@ PROBES = (
         _failures("000000000000000000001"),
         "AWS's page mentions only empty or missing identifiers. Does an unknown one fail the batch?",
     ),
-    _failure(
-        "number_identifier",
-        "An itemIdentifier that is a number fails the whole batch.",
-        _failures(123),
-        "AWS's page mentions no numbers. LocalStack's tests recorded this on AWS for one record.",
+    replace(
+        _failure("number_identifier", "An itemIdentifier that is a number fails the whole batch.", _failures(123)),
+        observed_by_others=sources.NUMBER_AS_IDENTIFIER,
+        writes=(Write(),),
+        calls=(Call(records=(1,)),) * 2,
     ),
     _failure(
         "text",
@@ -124,10 +124,7 @@ PROBES = (
     _probe(
         name="progress_starts_a_new_count_of_retries",
         says="When the checkpoint advances within a batch, the count of retries starts again.",
-        open_question=(
-            "No page confirms this. LocalStack's tests recorded five deliveries on AWS, with MaximumRetryAttempts 3. "
-            "How often does Lambda deliver record 2 in this probe?"
-        ),
+        observed_by_others=sources.REPORTED_FAILURES,
         settings={**_PARTIAL, "MaximumRetryAttempts": 1},
         behaviour=(Failing(record=2, by="report"),),
         writes=_TWO,

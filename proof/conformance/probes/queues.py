@@ -133,7 +133,7 @@ PROBES = (
         "A message keeps its id when it moves to the dead-letter queue.",
         *_become_dead_letter({"Messages[0].MessageId": "$id"}),
         source=sources.DEAD_LETTERS,
-        open_question="AWS's page does not mention the id. Does a dead letter have the id of the original message?",
+        observed_by_others=sources.DEAD_LETTER,
     ),
     ServiceProbe.of(
         "a_batch_has_at_most_ten_messages",
@@ -222,7 +222,7 @@ MAPPING_PROBES = (
         name="queue_loop_is_stopped",
         says="Lambda stops a function that sends each message to its own queue after 16 invocations.",
         source=sources.RECURSION,
-        open_question='AWS\'s page says "approximately 16 times". How many invocations does Lambda make exactly?',
+        observed_by_others=sources.STOPPED_LOOP,
         queue={**_RETRY_AFTER_3_SECONDS, "RedrivePolicy": _TWO_ATTEMPTS},
         messages=("a",),
         failing={"a": 40},

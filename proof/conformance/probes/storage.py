@@ -97,7 +97,10 @@ PROBES = (
         "SendEmail of a sender that is not verified fails with MessageRejected.",
         _mail("nobody@not-verified.example.com", error="MessageRejected"),
         source=sources.SEND_EMAIL,
-        open_question="AWS's page names MessageRejected for invalid content. Does SES also return it in this case?",
+        open_question=(
+            f"[The first version of the API]({sources.UNVERIFIED_SENDER.url}) answers with MessageRejected. "
+            "Does the second version, too?"
+        ),
     ),
     ServiceProbe.of(
         "a_mail_may_have_the_headers_of_one_click_unsubscribing",

@@ -135,10 +135,10 @@ PROBES = (
     ServiceProbe.of(
         "a_record_has_its_size",
         "SizeBytes is the size of the keys and of each image. A small number has 2 bytes.",
-        put(n=ONE),
+        put(n={"N": "42"}),
         _read({"Records[0].dynamodb.SizeBytes": 15}),
         source=sources.STREAM_RECORD,
-        open_question="AWS's page has no rule for SizeBytes. Is SizeBytes 15 here (6 for the keys, 9 for the image)?",
+        observed_by_others=sources.SIZE_OF_RECORD,
     ),
     ServiceProbe.of(
         "a_record_has_its_metadata",
@@ -160,7 +160,7 @@ PROBES = (
         put(data={"B": b"\x00\x01"}),
         _read({"Records[0].dynamodb.NewImage.data.B": "AAE="}),
         source=sources.DYNAMODB_MAPPING,
-        open_question="AWS's page shows no binary value. LocalStack's tests recorded base64 on AWS.",
+        observed_by_others=sources.BINARY_VALUE,
     ),
     ServiceProbe.of(
         "a_deletion_by_a_client_has_no_identity",

@@ -81,7 +81,7 @@ PROBES = (
             },
         ),
         source=sources.TRANSACT_WRITE,
-        open_question="AWS's page gives no number. Does the repetition of one small update consume two read units?",
+        observed_by_others=sources.REPEATED_TRANSACTION,
     ),
     ServiceProbe.of(
         "a_token_has_at_most_36_characters",
@@ -121,7 +121,7 @@ PROBES = (
             returns={"CancellationReasons[].Code": ["ConditionalCheckFailed", "ConditionalCheckFailed"]},
         ),
         source=sources.CANCELLATION,
-        open_question="AWS's page does not say. Does DynamoDB evaluate all conditions, even after one of them failed?",
+        observed_by_others=sources.FAILED_CONDITIONS,
     ),
     ServiceProbe.of(
         "a_reason_returns_the_item",
