@@ -9,6 +9,7 @@ product.
     verdict = judge(observations)
     verdict.violations   # sentences such as "oracle_refunds_are_paid_once: refund ... was paid 2 times ..."
     verdict.premises     # how often each rule had something to check
+    verdict.exceptions   # how many violations each exception allowed
 """
 
 from collections import Counter
@@ -101,10 +102,12 @@ class Verdict:
     """The oracle's judgement: `violations` are sentences, `premises` counts how often each premise held.
 
     A premise is a text such as "refunds_are_paid_once: a card refund was paid", and begins with the name of its rule.
+    `exceptions` counts the violations that each exception allowed, by a text of the same form.
     """
 
     violations: list[str]
     premises: Counter[str]
+    exceptions: Counter[str]
 
 
 def judge(seen: Observations) -> Verdict:
@@ -113,4 +116,4 @@ def judge(seen: Observations) -> Verdict:
     for rule in RULES:
         books.rule = rule.__name__
         violations += [f"oracle_{rule.__name__}: {sentence}" for sentence in rule(books)]
-    return Verdict(violations, books.premises)
+    return Verdict(violations, books.premises, books.exceptions)

@@ -72,12 +72,14 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
         for other in customers - {request.caller}:
             if found := [secret for secret in _secrets(books, request, other) if any(secret in it for it in texts)]:
                 yield f"{request.method} {request.path} shows {request.caller} {found} of {other}"
-            if (
-                other in texts
-                and not request.path.startswith(SHARED_PATHS)
-                and not _was_placed_by(books, request, other)
-            ):
-                yield f"{request.method} {request.path} shows {request.caller} the id of {other}"
+            if other in texts:
+                yield from books.violation_unless(
+                    f"{request.method} {request.path} shows {request.caller} the id of {other}",
+                    {
+                        "members of a company see each other": request.path.startswith(SHARED_PATHS),
+                        "the order of a guest moved to the caller": _was_placed_by(books, request, other),
+                    },
+                )
 
 
 def _was_placed_by(books: Books, request: ObservedRequest, guest: str) -> bool:

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from proof.oracle.arithmetic import Row, currency_of, price_of_goods, rate_of, rows_of_goods, shipping_price, taxed_row
+from proof.oracle.exceptions import Exceptions
 from proof.oracle.observations import CardPayment, Image, Observations, ObservedRequest
 
 PLACING_PATHS = ("/orders", "/guest/orders")
@@ -127,15 +128,15 @@ class OrderRecord:
         return next((str(item["status"]) for at, item in reversed(self.versions) if at < time), "")
 
 
-class Books:
+class Books(Exceptions):
     """The orders, payments and requests of one run.
 
     `rule`: the name of the rule that is being checked. `premises`: how often each premise of a rule held.
     """
 
     def __init__(self, seen: Observations) -> None:
+        super().__init__()
         self.seen = seen
-        self.rule = ""
         self.premises: Counter[str] = Counter()
         self._asked: dict[tuple[str, str], list[tuple[tuple[str, ...], ObservedRequest]]] = {}
         self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]

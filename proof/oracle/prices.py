@@ -34,10 +34,11 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
             if line["price"] in _values_between(books, product, "price", since, until):
                 continue
             # An order is placed with an eventually consistent read of its products.
-            books.count_premise("an order had a price that was replaced a moment before")
             valid = _values_between(books, product, "price", since - MAX_REPLICA_LAG_SECONDS, until)
-            if line["price"] not in valid:
-                yield f"order {order.id}: a {product} costs {line['price']}, but the price was one of {sorted(valid)}"
+            yield from books.violation_unless(
+                f"order {order.id}: a {product} costs {line['price']}, but the price was one of {sorted(valid)}",
+                {"the price was replaced a moment before the order": line["price"] in valid},
+            )
         if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
             yield f"order {order.id} has the pieces {dict(order.ordered)}, which no request contains"
         code = asked[0].body.get("discount_code", "").upper()
@@ -66,13 +67,17 @@ def _count_discount(books: Books, goods: int, code: str) -> None:
 def ended_products_are_not_sold(books: Books) -> Iterator[str]:
     """Check that each product of an order was sold at some time between the order's request and its answer."""
     for order in books.orders.values():
-        since = min((one.asked_at for one in order.placed_by), default=inf) - MAX_REPLICA_LAG_SECONDS
+        since = min((one.asked_at for one in order.placed_by), default=inf)
         until = min((one.answered_at for one in order.placed_by if one.succeeded), default=inf)
         for product in order.item["lines"]:
             ended = _values_between(books, product, "discontinued", since, until)
-            books.count_premise("a product's sale ended or began near an order", ended == {True, False})
+            before = _values_between(books, product, "discontinued", since - MAX_REPLICA_LAG_SECONDS, until)
+            books.count_premise("a product's sale ended or began near an order", before == {True, False})
             if ended == {True}:
-                yield f"order {order.id} contains a discontinued {product}"
+                yield from books.violation_unless(
+                    f"order {order.id} contains a discontinued {product}",
+                    {"the sale ended a moment before the order": before != {True}},
+                )
     for _, request in books.asked("POST", "(?:/guest)?/orders"):
         refused = "discontinued" in (request.answer or {}).get("type", "")
         books.count_premise("an order was refused because a sale had ended", refused)

@@ -84,9 +84,11 @@ def finished_orders_wait_for_nothing(books: Books) -> Iterator[str]:
         if order is None or not asked.succeeded or not _is_finished(order):
             continue
         books.count_premise("the diagnosis of a finished order was read")
-        found = {cause["name"] for cause in asked.answer["causes"]}
-        if found := found - ({"mail_switched_off"} if order.customer in choosers else set()):
-            yield f"order {id} is {order.status} and finished, but waits for {sorted(found)}"
+        if found := {cause["name"] for cause in asked.answer["causes"]}:
+            yield from books.violation_unless(
+                f"order {id} is {order.status} and finished, but waits for {sorted(found)}",
+                {"the customer switched mails off": found == {"mail_switched_off"} and order.customer in choosers},
+            )
 
 
 def _is_finished(order: OrderRecord) -> bool:

@@ -45,12 +45,16 @@ def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
     for (partition, sort), versions in books.seen.history.items():
         if sort.startswith("SEASON#"):
             month = sort.removeprefix("SEASON#")
-            final = _month_ends(month) + timedelta(days=MONTH_IS_OPEN_DAYS + MAX_RECORD_DELAY_DAYS)
+            final = _month_ends(month) + timedelta(days=MONTH_IS_OPEN_DAYS)
+            last = (final + timedelta(days=MAX_RECORD_DELAY_DAYS)).timestamp()
             books.count_premise("a month was final", datetime.fromtimestamp(books.seen.now, UTC) > final)
             at, image = versions[-1]
             if at > final.timestamp():
                 done, days = "changed" if image else "deleted", (at - final.timestamp()) / 86_400
-                yield f"{partition} in {month} was {done} {days:.0f} days after it was final"
+                yield from books.violation_unless(
+                    f"{partition} in {month} was {done} {days:.0f} days after it was final",
+                    {"a late record changed a final month": at <= last},
+                )
 
 
 def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
@@ -134,9 +138,13 @@ def reviews_are_the_last_ones_written(books: Books) -> Iterator[str]:
         own = [one for (about,), one in written if (one.caller, about) == (customer, product)]
         done = [one for one in own if one.succeeded or one.is_uncertain]
         last = max(done, key=lambda one: one.asked_at, default=None)
-        if last is None or not last.succeeded or any(it.answered_at > last.asked_at for it in done if it is not last):
-            continue  # it is unknown which of two requests came last, or whether the last one was executed
+        if last is None:
+            continue
         books.count_premise(f"a review was found as written last: {last.method}")
         stars = last.body["stars"] if last.method == "PUT" else None
+        is_concurrent = any(it.answered_at > last.asked_at for it in done if it is not last)
         if found.get((customer, product)) != stars:
-            yield f"{customer} gave {product} {stars} stars, but {found.get((customer, product))} are recorded"
+            yield from books.violation_unless(
+                f"{customer} gave {product} {stars} stars, but {found.get((customer, product))} are recorded",
+                {"it is unknown which request came last": is_concurrent or not last.succeeded},
+            )

@@ -193,10 +193,11 @@ def webhooks_get_nothing_else(books: Books) -> Iterator[str]:
     for one in _subscriptions(books):
         for attempt in one.attempts:
             event = events.get(attempt.event_id)
-            if event is not None:  # its record may be lost after it is sent, before it is published
-                books.count_premise("a webhook could get an event")
-                if not one.may_get(event, attempt.at):
-                    yield f"{one.url} got {event.forms[0]['type']} {event.id} at {attempt.at:.0f}"
+            books.count_premise("a webhook could get an event")
+            if event is None:
+                books.found_exception("the event was sent, and its record was lost before it was published")
+            elif not one.may_get(event, attempt.at):
+                yield f"{one.url} got {event.forms[0]['type']} {event.id} at {attempt.at:.0f}"
 
 
 def webhooks_get_an_event_again_for_a_reason(books: Books) -> Iterator[str]:
@@ -213,11 +214,19 @@ def webhooks_get_an_event_again_for_a_reason(books: Books) -> Iterator[str]:
             before, event = last.get(attempt.event_id), events.get(attempt.event_id)
             last[attempt.event_id] = attempt
             is_replayed = any(replay.asked_at <= attempt.at for replay in one.replays)
-            if event is None or event.object_id in republished or is_replayed or not event.has_one_form:
-                continue
             books.count_premise("an event had to be sent once", int(before is None))
-            if before and before.is_answered and not before.had_fault:
-                yield f"{one.url} got {event.id} of {event.object_id} again at {attempt.at:.0f}, without a reason"
+            books.count_premise("an event was sent again", int(before is not None))
+            if before and before.is_answered:
+                yield from books.violation_unless(
+                    f"{one.url} got {attempt.event_id} again at {attempt.at:.0f}, without a reason",
+                    {
+                        "the event was sent, and its record was lost before it was published": event is None,
+                        "a tool published an event of its object": event is not None
+                        and (event.object_id in republished or not event.has_one_form),
+                        "staff replayed the events": is_replayed,
+                        "the sender had a fault": before.had_fault,
+                    },
+                )
 
 
 def webhooks_get_the_events_of_an_object_in_order(books: Books) -> Iterator[str]:
@@ -243,8 +252,11 @@ def webhooks_get_the_events_of_an_object_in_order(books: Books) -> Iterator[str]
                     if is_later and later.forms[0]["type"] != "OrderArchived":
                         yield f"the position of {event.id} of {object_id} is before that of the earlier {later.id}"
                     is_late = event.published_at > then[0] or event.id in books.seen.republished_events
-                    if first > then[0] and not (is_late and then[-1] > first):
-                        yield f"{one.url} got {later.id} of {object_id} before {event.id}"
+                    if first > then[0]:
+                        yield from books.violation_unless(
+                            f"{one.url} got {later.id} of {object_id} before {event.id}",
+                            {"the event was published late, and the later one again": is_late and then[-1] > first},
+                        )
 
 
 def webhooks_get_the_same_bytes(books: Books) -> Iterator[str]:
@@ -257,6 +269,7 @@ def webhooks_get_the_same_bytes(books: Books) -> Iterator[str]:
         at, body = bodies.setdefault(attempt.event_id, (attempt.at, attempt.body))
         if attempt.at > at + KEPT_SECONDS:
             bodies[attempt.event_id] = attempt.at, attempt.body
+            books.found_exception("a tool published the event in another form", int(attempt.body != body))
             continue
         books.count_premise("an event was sent again", int(attempt.at > at))
         if attempt.body != body:
@@ -303,8 +316,10 @@ def webhooks_wait_for_no_other(books: Books) -> Iterator[str]:
             since, until = event.published_at, event.published_at + PROMPT_SECONDS
             if not one.must_get(event) or one.may_be_paused(since - SENDING_SECONDS, until):
                 continue
-            if any(begins <= until and since <= ends for begins, ends in books.seen.webhook_disturbances):
-                continue
-            books.count_premise("an event was not disturbed")
+            is_disturbed = any(begins <= until and since <= ends for begins, ends in books.seen.webhook_disturbances)
+            books.count_premise(f"an event was {'' if is_disturbed else 'not '}disturbed")
             if not any(at <= until for at in received.get(event.id, ())):
-                yield f"{one.url} waited for {event.id} of {event.object_id} since {since:.0f}"
+                yield from books.violation_unless(
+                    f"{one.url} waited for {event.id} of {event.object_id} since {since:.0f}",
+                    {"a fault disturbed its way": is_disturbed},
+                )

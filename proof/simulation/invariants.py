@@ -2,7 +2,8 @@
 
 An invariant is a function that yields one sentence for each violation. `find_violations` checks all invariants after
 each part of a simulation run, when no work is left to do. `WriteChecks` checks a few of them at every write. The
-docstring of each invariant lists the allowed exceptions.
+docstring of each invariant describes its exceptions. Each one is counted, and has an upper limit in
+`MAX_EXCEPTION_PERCENT`.
 """
 
 from __future__ import annotations
@@ -135,8 +136,11 @@ def open_orders_bear_their_customers_name(world: Simulation, ledger: Ledger) -> 
         ledger.count_premise()
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
         if owned.order.status in OPEN_STATUSES:
-            if had and bears != had[-1][1]:
-                yield f"order {owned.id} is {owned.status} and has the name {bears} instead of {had[-1][1]}"
+            if not had or bears != had[-1][1]:
+                yield from ledger.violation_unless(
+                    f"order {owned.id} is {owned.status} and has the name {bears}, but its customer had {had[-1:]}",
+                    {"the customer of the order has no profile": not had},
+                )
             continue
         states = world.table.history[f"ORDER#{owned.id}", "ORDER"]
         closed_at = next(
@@ -146,8 +150,11 @@ def open_orders_bear_their_customers_name(world: Simulation, ledger: Ledger) -> 
             and image["status"]["S"] not in OPEN_STATUSES
             and image["customer_id"]["S"] == owned.order.customer_id  # the order of a guest may move to an account
         )
-        if bears not in {name for at, name in had if at <= closed_at} and bears is not None:
-            yield f"closed order {owned.id} has the name {bears}, which its customer did not have then"
+        if bears not in {name for at, name in had if at <= closed_at}:
+            yield from ledger.violation_unless(
+                f"closed order {owned.id} has the name {bears}, which its customer did not have then",
+                {"a closed order has no name": bears is None},
+            )
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
@@ -218,9 +225,10 @@ def imports_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         reports[made.import_id] = (written, rejected)
         if made.ttl > now and (len(found), written + rejected) != (made.parts, made.count):
             yield f"import {made.import_id} has {made.count} lines, {written} written and {rejected} rejected"
-    ledger.count_premise(len(told.imports))
     for import_id, (right, wrong, since) in told.imports.items():
-        if now < since + IMPORT_REPORT_SECONDS and reports.get(import_id) != (right, wrong):
+        is_kept = now < since + IMPORT_REPORT_SECONDS
+        ledger.count_premise(int(is_kept))
+        if is_kept and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} valid, {wrong} invalid lines, but reports {reports.get(import_id)}"
     for product in IMPORTED:
         stock = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
@@ -357,13 +365,19 @@ def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) ->
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
         ledger.count_premise()
         if copy is None:
-            if isinstance(found, FeedEntry) and ledger.orders[found.order_id].is_archived:
-                continue  # a late webhook created the archived payment again, with another entry
-            yield f"{place} is a copy without a source"
+            is_late = isinstance(found, FeedEntry) and ledger.orders[found.order_id].is_archived
+            yield from ledger.violation_unless(
+                f"{place} is a copy without a source",
+                {"a late webhook created an archived payment again, with another entry": is_late},
+            )
         elif copies.copies_differ(copy, found):
             yield f"{place} is {found} instead of {copy}"
     now = world.tasks.clock().timestamp()
-    yield from (f"the copy {place} is missing" for place, copy in expected.items() if getattr(copy, "ttl", inf) > now)
+    for place, copy in expected.items():
+        ledger.count_premise()
+        yield from ledger.violation_unless(
+            f"the copy {place} is missing", {"the TTL of the missing copy is past": getattr(copy, "ttl", inf) <= now}
+        )
 
 
 def timelines_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -409,10 +423,10 @@ def activity_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         was_lost = one.at <= world.readers["copies_reader"].lost_up_to
         is_over = one.at + ACTIVITY_SECONDS < world.tasks.now
         if not there[change.id] and change.id not in ended:
-            if was_lost and is_over:
-                ledger.found_exception("the record was lost and the entry's TTL is past")
-            else:
-                yield f"{change.name} of order {change.item.order_id} has no activity entry"
+            yield from ledger.violation_unless(
+                f"{change.name} of order {change.item.order_id} has no activity entry",
+                {"the record was lost and the entry's TTL is past": was_lost and is_over},
+            )
 
 
 def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -421,9 +435,9 @@ def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     A total is an item such as a product's rating or its sales of a month. It must be the sum of the counted amounts.
 
     Exceptions:
-    - A total past its TTL is not checked.
+    - A total past its TTL may differ from the sum.
     - The sales total of a month becomes final at a fixed time after the month. Later changes of orders do not count in
-      it. A final total is not compared with the sum.
+      it. A final total may differ from the sum.
 
     Stream records of earlier changes may be processed late, up to `MAX_DELAY_SECONDS` after the final time. After
     this time, nothing may change the final total, not even the restore of an archived order.
@@ -455,17 +469,25 @@ def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         for place, amounts in mark.amounts.items():
             sums[place].update(amounts)
     for place, total, is_final in _totals(world, now):
-        if not is_final and total != sums[place]:
-            yield f"the total {place} is {total}, but its contributions sum up to {sums[place]}"
-    yield from _changed_after_final(world)
+        ledger.count_premise()
+        if total != sums[place]:
+            yield from ledger.violation_unless(
+                f"the total {place} is {total}, but its contributions sum up to {sums[place]}",
+                {"the total is final": is_final},
+            )
+    yield from _changed_after_final(world, ledger)
 
 
-def _changed_after_final(world: Simulation) -> Iterator[str]:
+def _changed_after_final(world: Simulation, ledger: Ledger) -> Iterator[str]:
     for (partition, sort), versions in world.table.history.items():
         if sort.startswith("SEASON#"):
             final = totals.season_final_at(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
-            if versions[-1][0] > final + MAX_DELAY_SECONDS:
-                yield f"the total {partition} / {sort} changed after it was final"
+            ledger.count_premise()
+            if (changed_at := versions[-1][0]) > final:
+                yield from ledger.violation_unless(
+                    f"the total {partition} / {sort} changed after it was final",
+                    {"a late record changed a final total": changed_at <= final + MAX_DELAY_SECONDS},
+                )
 
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
@@ -511,6 +533,7 @@ def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
             published.setdefault(f"{image['PK']['S']} {image['SK']['S']}", number)
         published.setdefault(event["detail"].get("id"), number)
     lost_up_to = world.readers["event_publisher"].lost_up_to
+    discarded = world.readers["event_publisher"].discarded
     latest: dict[str, int] = {}
     for one in ledger.changes:
         if not one.is_published:
@@ -520,18 +543,22 @@ def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
         ledger.count_premise()
         if place is None:
             personal = one.change.name in ("OrderAddressChanged", "CustomerRenamed")
-            if one.at <= lost_up_to and not _is_current_status(world, ledger, one):
-                ledger.found_exception("the record was lost")
-            elif personal and one.change.item.customer_id in ledger.erasures:
-                ledger.found_exception("the customer was erased")
-            else:
-                yield f"{one.change.name} {one.change.id} was never published"
-        elif (
-            one.change.id not in world.operator.published_ids
-            and one.sequence_number not in world.readers["event_publisher"].discarded
-        ):
-            if place < latest.get(item, -1):
-                yield f"{one.change.name} {one.change.id} was published after a later change of the same item"
+            yield from ledger.violation_unless(
+                f"{one.change.name} {one.change.id} was never published",
+                {
+                    "the record was lost": one.at <= lost_up_to and not _is_current_status(world, ledger, one),
+                    "an erased customer's change was not published": personal
+                    and one.change.item.customer_id in ledger.erasures,
+                },
+            )
+            continue
+        is_late = one.change.id in world.operator.published_ids or one.sequence_number in discarded
+        if place < latest.get(item, -1):
+            yield from ledger.violation_unless(
+                f"{one.change.name} {one.change.id} was published after a later change of the same item",
+                {"a tool published the event, or its mapping gave up the record": is_late},
+            )
+        if not is_late:
             latest[item] = max(place, latest.get(item, -1))
 
 
@@ -577,7 +604,9 @@ def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
             continue
         sent = mails.pop(change.id, [])
         customer = change.item.customer_id
+        ledger.count_premise()
         if customer is None:
+            ledger.found_exception("the money belongs to no customer")
             continue
         guest = world.traffic.known.guests.get(change.item.order_id)
         owners = {customer, *([guest.joins] if guest and guest.joins else [])}
@@ -586,23 +615,22 @@ def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if len({mail.subject for mail in sent}) > 1:
             yield f"mails about the same {change.name} differ"
         about = f"{change.name} of order {change.item.order_id}"
-        yield from _repeated_mails(ledger, about, sent, RESENT_AFTER_SECONDS)
-        excused = (
-            choosy & owners
-            or ledger.erasures.keys() & owners
-            or one.at <= world.readers["event_publisher"].lost_up_to
-            or _was_archived_soon(world, one)
+        yield from _repeated_mails(ledger, about, sent, "a mail was sent again after a fault")
+        if not sent:
+            yield from ledger.violation_unless(
+                f"no mail was sent about {change.name} of order {change.item.order_id}",
+                {
+                    "the customer stored notification settings": bool(choosy & owners),
+                    "the customer was erased": bool(ledger.erasures.keys() & owners),
+                    "the record was lost": one.at <= world.readers["event_publisher"].lost_up_to,
+                    "the order was archived soon": _was_archived_soon(world, one),
+                },
+            )
+    for effect in mails:
+        yield from ledger.violation_unless(
+            f"a mail was sent about change {effect}, which never happened",
+            {"a tool guessed which change led to the status": _is_operators_guess(world, ledger, effect)},
         )
-        ledger.count_premise()
-        if not sent and excused:
-            ledger.found_exception("no mail was due")
-        elif not sent:
-            yield f"no mail was sent about {change.name} of order {change.item.order_id}"
-    yield from (
-        f"a mail was sent about change {effect}, which never happened"
-        for effect in mails
-        if not _is_operators_guess(world, ledger, effect)
-    )
 
 
 def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -616,6 +644,9 @@ def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Ite
             effect = json.loads(document["record"]["body"])["detail"]["id"]
             if effect not in world.ses.refused:
                 yield f"the mail about {effect} was parked ({reason}), but SES did not refuse its address"
+        else:
+            ledger.count_premise()
+            ledger.found_exception("the message about the mail is unreadable")
     for document in ledger.parked_documents("product_alert"):
         if "SES has refused" in document["reason"]:
             yield f"a page of followers was parked because of a temporary refusal: {document['reason']}"
@@ -686,22 +717,24 @@ MAX_CLOCK_DIFFERENCE_SECONDS = 4.0
 """The maximum difference of two functions' clocks: a fault shifts each of them by up to two seconds."""
 
 
-def _repeated_mails(ledger: Ledger, about: str, sent: Sequence[SentMail], least_seconds: float) -> Iterator[str]:
+def _repeated_mails(ledger: Ledger, about: str, sent: Sequence[SentMail], exception: str) -> Iterator[str]:
     """Yield a sentence for each mail that was sent again without a fault. `sent`: all mails about the same thing.
+    Count the others as this exception.
 
     The Lambda that sent the first mail must have died, or must have had a fault while it sent the mail or marked it as
     sent. The second mail must not come before the end of the first sender's claim (the item that says that a Lambda is
-    sending this mail). `least_seconds`: how long the claim outlives its sender's timeout.
+    sending this mail), RESENT_AFTER_SECONDS after its sender's timeout.
 
     Exception: a fault may delay a request for minutes, so SES may get the first mail last.
     """
     for mail, again in pairwise(sent):
-        ledger.found_exception("a mail was sent again after a fault")
         assert mail.sender is not None
         gone_wrong = any(text.startswith("dies") or mail.effect in text for text in mail.sender.struck)
-        too_soon = again.at - mail.at < least_seconds - MAX_CLOCK_DIFFERENCE_SECONDS
-        if not gone_wrong or (too_soon and not landed_late(mail)):
-            yield f"{len(sent)} mails were sent about {about}, without a fault that excuses them"
+        too_soon = again.at - mail.at < RESENT_AFTER_SECONDS - MAX_CLOCK_DIFFERENCE_SECONDS
+        yield from ledger.violation_unless(
+            f"{len(sent)} mails were sent about {about}, without a fault that explains them",
+            {exception: gone_wrong and (not too_soon or landed_late(mail))},
+        )
 
 
 # mails to followers ---------------------------------------------------------------------------------------------------
@@ -777,11 +810,17 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
         one = told.image
         what = f"{one.event} of {one.product_id}"
         ledger.count_premise()
-        if one.status == "SENDING" and latest[one.product_id, one.event] is told:
-            yield f"the campaign about {what} never finished"
+        if one.status == "SENDING":
+            yield from ledger.violation_unless(
+                f"the campaign about {what} never finished",
+                {"a later campaign replaced this one": latest[one.product_id, one.event] is not told},
+            )
         last = before.get((one.product_id, one.event))
-        if last and last.image.status != "DROPPED" and told.started_at < last.image.cooldown_until - MINUTE:
-            yield f"two campaigns about {what} started within a day"
+        if last and told.started_at < last.image.cooldown_until - MINUTE:
+            yield from ledger.violation_unless(
+                f"two campaigns about {what} started within a day",
+                {"the campaign before stopped early": last.image.status == "DROPPED"},
+            )
         before[one.product_id, one.event] = told
         for customer_id, effect in told.effects.items():
             sent = mails.get(effect, [])
@@ -790,14 +829,23 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
                 yield f"mails about {what} to {customer_id} went to {[mail.to for mail in sent]}"
             if sent and not any(image and image["created_at"]["S"] <= one.began_at for _, image in follows):
                 yield f"a mail about {what} went to {customer_id}, who did not follow the product"
-            yield from _repeated_mails(ledger, f"{what} to {customer_id}", sent, RESENT_AFTER_SECONDS)
-            due = _was_present(follows, told.started_at - INDEX_IS_LATE_SECONDS, told.ended_at)
-            told_before = f"FOLLOWED_BY#{customer_id}" <= (one.since or "")
-            excused = customer_id in choosy or customer_id in ledger.erasures or told_before
-            if one.status == "SENT" and due and not sent and not excused and effect in world.ses.refused:
-                ledger.found_exception("the mail provider refused the address")
-            elif one.status == "SENT" and due and not sent and not excused:
-                yield f"no mail about {what} was sent to {customer_id}"
+            exception = "a mail to a follower was sent again after a fault"
+            yield from _repeated_mails(ledger, f"{what} to {customer_id}", sent, exception)
+            if sent or not _was_present(follows, told.started_at, told.started_at):
+                continue
+            ledger.count_premise()
+            stayed = _was_present(follows, told.started_at - INDEX_IS_LATE_SECONDS, told.ended_at)
+            yield from ledger.violation_unless(
+                f"no mail about {what} was sent to {customer_id}",
+                {
+                    "the campaign stopped early": one.status != "SENT",
+                    "the campaign before reached this customer": f"FOLLOWED_BY#{customer_id}" <= (one.since or ""),
+                    "the customer began or stopped to follow": not stayed,
+                    "the follower stored notification settings": customer_id in choosy,
+                    "the follower was erased": customer_id in ledger.erasures,
+                    "the mail provider refused the address": effect in world.ses.refused,
+                },
+            )
     yield from _missed_campaigns(world, ledger, campaigns)
     yield from _needless_campaigns(world, ledger, campaigns)
 
@@ -805,10 +853,7 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
     for one in ledger.changes:
         change = one.change
-        if (
-            change.name not in ("StockReplenished", "PriceDropped")
-            or one.at <= world.readers["event_publisher"].lost_up_to
-        ):
+        if change.name not in ("StockReplenished", "PriceDropped"):
             continue
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
@@ -818,7 +863,9 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
         was_so = not any(product.discontinued for product in products)
         if change.name == "StockReplenished":
             before, since = _stock_around(world, change)
-            was_so = was_so and before <= 0 < min(since.values())
+            if before > 0:
+                continue
+            was_so = was_so and min(since.values()) > 0
         else:
             was_so = was_so and max(product.price for product in products) <= change.after.price
         followers = [
@@ -827,8 +874,15 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
             if key[1] == f"FOLLOWS#{product_id}"
             and _was_present(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
         ]
-        if was_so and followers:
-            yield f"no campaign was started for {change.name} of {product_id}"
+        ledger.count_premise(int(bool(followers)))
+        if followers:
+            yield from ledger.violation_unless(
+                f"no campaign was started for {change.name} of {product_id}",
+                {
+                    "the record of the reason was lost": one.at <= world.readers["event_publisher"].lost_up_to,
+                    "the reason for a campaign ended": not was_so,
+                },
+            )
 
 
 def _products_since(world: Simulation, product_id: str, since: float) -> Iterator[Product]:
@@ -847,8 +901,11 @@ def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campa
             before, since = _stock_around(world, one.change)
             ledger.count_premise()
             again = [at for at in since if at <= starts[one.change.id] + MAX_CLOCK_DIFFERENCE_SECONDS][1:]
-            if before > 0 and not again:
-                yield f"a campaign started for {one.change.item.product_id}, which still had {before} pieces"
+            if before > 0:
+                yield from ledger.violation_unless(
+                    f"a campaign started for {one.change.item.product_id}, which still had {before} pieces",
+                    {"the stock changed again before the campaign": bool(again)},
+                )
 
 
 def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float, int]]:
@@ -909,13 +966,16 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} S3 objects, with {items} items"
         types = Counter(image["type"]["S"] for image in owned.table_images if image["type"]["S"] not in _SNAPSHOTS)
+        if owned.is_archived and types.keys() & {"KeptEvent", "Payment", "Refund"}:
+            ledger.found_exception("money moved after the archiving")
         if owned.is_archived and types.keys() - {"ArchivedOrder", "KeptEvent", "Invoice", "Payment", "Refund"}:
             yield f"order {owned.id} is archived, but {dict(types)} are still in the table"
-    yield from (
-        f"{len(images)} items belong to order {id}, which does not exist"
-        for id, images in ledger.orphans.items()
-        if not _is_unmatched_money(images)
-    )
+    for id, orphans in ledger.orphans.items():
+        ledger.count_premise()
+        yield from ledger.violation_unless(
+            f"{len(orphans)} items belong to order {id}, which does not exist",
+            {"money came for an order that does not exist": _is_unmatched_money(orphans)},
+        )
     yield from (f"the S3 object {name} was overwritten" for name in world.s3.overwritten)
 
 
@@ -950,8 +1010,12 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], ledger: Ledger) 
     stored = (owned.table_images if is_back else owned.archived_images) if owned else []
     held = {image["SK"]["S"]: compared(image) for image in stored}
     for place, image in images.items():
+        ledger.count_premise()
         if image["type"]["S"] == "KeptEvent":
+            ledger.found_exception("a restore moved the kept event to its payment")
             continue
+        if place in held and left_out & image.keys():
+            ledger.found_exception("an erasure removed texts of staff")
         if is_back and place in held and _matches_restored(held[place], compared(image)):
             continue
         if held.get(place) != compared(image):
@@ -994,8 +1058,11 @@ def activity_that_ended_is_archived(world: Simulation, ledger: Ledger) -> Iterat
     for record in _expiry_records(world, "Activity"):
         ledger.count_premise()
         old = record["dynamodb"]["OldImage"]
-        if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["event_publisher"].lost_up_to:
-            yield f"activity {old['SK']['S']} expired, and is missing or different in the archive"
+        if held.get(old["SK"]["S"]) != old:
+            yield from ledger.violation_unless(
+                f"activity {old['SK']['S']} expired, and is missing or different in the archive",
+                {"the record was lost": _created_at(record) <= world.readers["event_publisher"].lost_up_to},
+            )
 
 
 def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]:
@@ -1023,26 +1090,35 @@ def nothing_waits_for_ever(world: Simulation, ledger: Ledger) -> Iterator[str]:
     longest = _max_status_seconds(world.template.functions["order_deadlines"].environment)
     for owned in ledger.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
-        if not owned.is_archived and since > longest[owned.status] + _extra_seconds(owned, ledger):
-            yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
+        if not owned.is_archived and since > longest[owned.status]:
+            yield from ledger.violation_unless(
+                f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours",
+                _reasons_to_wait(owned, since - longest[owned.status]),
+            )
     for customer_id, status in ledger.erasures.items():
-        if status == "ERASING" and not _erasure_may_wait(world, ledger, customer_id):
-            yield f"customer {customer_id} is still being erased"
+        ledger.count_premise()
+        if status == "ERASING":
+            yield from ledger.violation_unless(
+                f"customer {customer_id} is still being erased",
+                {"an erasure waits for open orders and late records": _erasure_may_wait(world, ledger, customer_id)},
+            )
 
 
-def _extra_seconds(owned: OrderAggregate, ledger: Ledger) -> float:
-    """Return how many seconds longer than other orders this order may stay in its status."""
-    payments = owned.items_of_type("Payment")
-    if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
-        ledger.found_exception("staff must decide about money that matches no order")
-        return inf
+def _reasons_to_wait(owned: OrderAggregate, extra_seconds: float) -> dict[str, bool]:
+    """Return by exception whether it lets this order stay in its status so many seconds longer than other orders."""
+    payments, refunds = owned.items_of_type("Payment"), owned.items_of_type("Refund")
+    is_closed = owned.status in CLOSED_STATUSES
     gone = {payment.payment_id for payment in payments if not payment.remaining}
-    failed = {refund.payment_id for refund in owned.items_of_type("Refund") if refund.status == "FAILED"}
-    if owned.status in CLOSED_STATUSES and failed - gone:
-        ledger.found_exception("staff must decide about a refund that failed")
-        return inf
-    may_move = owned.items_of_type("Refund") or any(payment.disputes for payment in payments)
-    return (MONEY_MOVES_SECONDS if may_move else 0) + (RESTORED_SECONDS if "restored_at" in owned.image else 0)
+    failed = {refund.payment_id for refund in refunds if refund.status == "FAILED"}
+    may_move = bool(refunds) or any(payment.disputes for payment in payments)
+    restored_seconds = RESTORED_SECONDS if "restored_at" in owned.image else 0
+    return {
+        "staff must decide about money that matches no order": is_closed
+        and any(payment.status == "UNMATCHED" for payment in payments),
+        "staff must decide about a refund that failed": is_closed and bool(failed - gone),
+        "the order was restored": extra_seconds <= restored_seconds,
+        "the money of the order may still move": may_move and extra_seconds <= MONEY_MOVES_SECONDS + restored_seconds,
+    }
 
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
@@ -1092,9 +1168,10 @@ def erased_customers_are_nowhere(world: Simulation, ledger: Ledger) -> Iterator[
         if status == "ERASED":
             ledger.count_premise()
             words = world.traffic.words_of(customer_id)
-            for place, text in _places(world, ledger):
-                if any(word in text for word in words):
-                    yield f"customer {customer_id} was erased, but is still in {place}"
+            named = [place for place, text in _places(world, ledger) if any(word in text for word in words)]
+            yield from (f"customer {customer_id} was erased, but is still in {place}" for place in named)
+            unreadable = any(word in text for text in _unreadable(world) for word in words)
+            ledger.found_exception("an unreadable record names no customer", int(unreadable))
 
 
 def logs_name_nobody(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -1122,6 +1199,16 @@ def _places(world: Simulation, ledger: Ledger) -> Iterator[tuple[str, str]]:
     for key, body in world.s3.buckets.get(world.template.failures, {}).items():
         if not any(id in body.decode() for id in world.poison.order_ids):
             yield f"the failure store: {key}", body.decode()
+
+
+def _unreadable(world: Simulation) -> Iterator[str]:
+    """Yield the texts that `_places` leaves out because of an unreadable order."""
+    for image in world.table.items():
+        if image.get("order_id", {}).get("S") in world.poison.order_ids:
+            yield json.dumps(image)
+    for body in world.s3.buckets.get(world.template.failures, {}).values():
+        if any(id in body.decode() for id in world.poison.order_ids):
+            yield body.decode()
 
 
 def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
@@ -1157,11 +1244,14 @@ def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
             ledger.found_exception("a migration wrote the item and kept its version")
             continue
         for reader in world.readers.values():
-            met = reader.settings.filters.matches(record) and _created_at(record) > reader.lost_up_to
+            met = reader.settings.filters.matches(record)
             kept = [*ledger.parked_records(reader.function), *ledger.discarded_records(reader.function)]
             ledger.count_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
-                yield f"{reader.function} has not parked record {record['eventID']}"
+                yield from ledger.violation_unless(
+                    f"{reader.function} has not parked record {record['eventID']}",
+                    {"the unreadable record was lost": _created_at(record) <= reader.lost_up_to},
+                )
     for function in world.readers:
         for event_id in sorted({record["eventID"] for record in ledger.parked_records(function)} - unreadable):
             yield f"{function} has parked record {event_id}, which it can process"
@@ -1284,10 +1374,11 @@ INVARIANTS: tuple[Invariant, ...] = (
 def find_violations(world: Simulation, ledger: Ledger) -> list[str]:
     """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant.
 
-    Afterwards, `world.premises` has for each invariant how much it checked, and how much its exceptions allowed.
+    Afterwards, `world.premises` has for each invariant how much it checked, and `ledger.exceptions` how many violations
+    its exceptions allowed.
     """
     found = []
     for invariant in INVARIANTS:
-        ledger.invariant = invariant.__name__
-        found += [f"{ledger.invariant}: {sentence}" for sentence in invariant(world, ledger)]
+        ledger.rule = invariant.__name__
+        found += [f"{ledger.rule}: {sentence}" for sentence in invariant(world, ledger)]
     return found

@@ -22,23 +22,10 @@ from functions.model.changes import Change
 from functions.model.entities import Payment, Refund
 from functions.model.table import ROWS_BY_TYPE
 from local.event_source_mappings import is_unchanged
+from proof.oracle.exceptions import Exceptions
 
 if TYPE_CHECKING:
     from proof.simulation.world import Simulation
-
-MAX_EXCUSED_PERCENT = {
-    "the record was lost": 1,
-    "the record was lost and the entry's TTL is past": 1,
-    "the customer was erased": 1,
-    "no mail was due": 20,
-    "a mail was sent again after a fault": 12,
-    "the mail provider refused the address": 10,
-    "staff must decide about money that matches no order": 1,
-    "staff must decide about a refund that failed": 1,
-    "a migration wrote the item and kept its version": 1,
-    "the success was reported after the failed refund was archived": 1,
-}
-"""All exceptions of the invariants: to how many percent of the things that an invariant checked one may apply."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +95,17 @@ class OrderAggregate:
         return [ROWS_BY_TYPE[kind].decode(image) for image in found.values()]
 
 
-class Ledger:
+class Ledger(Exceptions):
     """The data that a simulated shop has stored. It is read when the shop has no work left to do.
 
     `orders`: the orders by id. `orphans`: items in partitions of orders that do not exist, by order id. `objects`: the
     S3 objects of the archive, by key. `changes`: all changes that were written, except changes of the unreadable orders
-    that the test injected. `invariant`: the name of the invariant that is checked now.
+    that the test injected. `rule`: the name of the invariant that is checked now.
     """
 
     def __init__(self, world: Simulation) -> None:
+        super().__init__()
         self.world = world
-        self.invariant = ""
         self.changes = [one for one in world.changes if _order_id_of(one.change) not in world.poison.order_ids]
         self.objects: Mapping[str, bytes] = world.s3.buckets.get(world.template.archive, {})
         partitions: dict[str, list[Image]] = defaultdict(list)
@@ -138,12 +125,7 @@ class Ledger:
 
     def count_premise(self, times: int = 1) -> None:
         """Count things to which the current invariant applies. An invariant that never applies proves nothing."""
-        self.world.premises[self.invariant] += times
-
-    def found_exception(self, reason: str, times: int = 1) -> None:
-        """Count violations of the current invariant that an exception of MAX_EXCUSED_PERCENT allows."""
-        assert reason in MAX_EXCUSED_PERCENT, reason
-        self.world.premises[f"{self.invariant} (excused: {reason})"] += times
+        self.world.premises[self.rule] += times
 
     def _archived(self, image: Image) -> list[Image]:
         if image["type"]["S"] != "ArchivedOrder":
@@ -209,13 +191,3 @@ class Ledger:
 def _order_id_of(change: Change) -> str | None:
     order_id: str | None = getattr(change.item, "order_id", None)
     return order_id
-
-
-def find_excessive_exceptions(premises: Mapping[str, int]) -> list[str]:
-    """Return the exceptions that applied too often, by their names in `premises`, with how often they applied."""
-    found = []
-    for name, times in premises.items():
-        invariant, _, reason = name.removesuffix(")").partition(" (excused: ")
-        if reason and times * 100 > MAX_EXCUSED_PERCENT[reason] * premises[invariant]:
-            found.append(f"{name}: {times} of {premises[invariant]}")
-    return found

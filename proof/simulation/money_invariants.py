@@ -6,10 +6,10 @@ The simulation calls these checks when no work is left to do.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from functions.model.entities import SOLD_STATUSES, Payment
+from functions.model.entities import SOLD_STATUSES, Payment, Refund
 from functions.model.pricing import paid_value
 from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
 from local.world.stripe_account import CONFIRMABLE
@@ -44,16 +44,17 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if others := [place for place, payment in stored if place != order_id and payment.amount]:
             yield f"payment {id} of order {order_id} is also stored for {others}"
         if not kept and not is_captured and _need_not_be_stored(paid, ledger.orders.get(order_id)):
+            ledger.found_exception("a payment without money is not stored")
             continue
         disputes = {one["id"]: one["status"].upper() for one in world.provider.account.disputes_of(id)}
         if [payment.amount for payment in kept] != [amount]:
             yield f"payment {id} is stored with {[payment.amount for payment in kept]}"
         elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
             yield f"payment {id} was captured, but is stored as {kept[0].status}"
-        elif _disputes_differ(world, disputes, kept[0]):
+        elif _disputes_differ(world, ledger, disputes, kept[0]):
             yield f"the disputes of {id} are {disputes}, but stored as {kept[0].disputes}"
     for owned in ledger.orders.values():
-        yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
+        yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned, ledger))
 
 
 def _need_not_be_stored(paid: Mapping[str, Any], owned: OrderAggregate | None) -> bool:
@@ -76,7 +77,7 @@ def _orders_of_payments(world: Simulation) -> dict[str, str]:
     return orders
 
 
-def _disputes_differ(world: Simulation, disputes: dict[str, str], payment: Payment) -> bool:
+def _disputes_differ(world: Simulation, ledger: Ledger, disputes: dict[str, str], payment: Payment) -> bool:
     """Return whether the disputes of a payment have other statuses in the shop than in `disputes`, at the provider.
 
     A dispute of an archived order is stored as a KeptEvent item. If the archive object already has the closed dispute,
@@ -89,10 +90,12 @@ def _disputes_differ(world: Simulation, disputes: dict[str, str], payment: Payme
         if (event["payment_id"]["S"], event["kind"]["S"]) == (payment.payment_id, "DISPUTE")
     }
     closed = {id: status for id, status in recorded.items() if status != "OPEN"}
-    return recorded | kept | closed != disputes
+    if is_late := recorded | kept != disputes == recorded | kept | closed:
+        ledger.found_exception("a late event opened a dispute that had been archived as closed")
+    return recorded | kept != disputes and not is_late
 
 
-def _order_violations(owned: OrderAggregate) -> Iterator[str]:
+def _order_violations(owned: OrderAggregate, ledger: Ledger) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
     The uncounted part of a payment (`Payment.uncounted`) is not in the order's paid amount. The rest is its counted
@@ -104,13 +107,7 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     refunds = owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
     matched = [payment for payment in matched if not payment.unmatched]
-    taken = 0
-    for payment in matched:
-        own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
-        lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
-        gone = lost + sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
-        promised = sum(refund.amount for refund in own if refund.status not in ("SUCCEEDED", "SETTLED"))
-        taken += max(0, gone + min(promised, max(0, payment.amount - gone)) - payment.uncounted)
+    taken = sum(_taken(payment, refunds) for payment in matched)
     if order.paid != (counted := sum(payment.amount - payment.uncounted for payment in matched)):
         yield f"has the paid amount {order.paid}, but its payments count {counted}"
     if order.refunded + order.over_refunded != taken:
@@ -124,13 +121,25 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
         yield f"costs {order.total}, but {order.paid} are paid"
     dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
     worth_dropped = paid_value(order, {id: line.dropped for id, line in order.lines.items()})
-    is_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
-    if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
-        yield f"dropped goods worth {worth_dropped}, but refunds {dropped} for them"
+    if dropped != worth_dropped:
+        has_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
+        yield from ledger.violation_unless(
+            f"dropped goods worth {worth_dropped}, but refunds {dropped} for them",
+            {"less money was left for the dropped goods": dropped < worth_dropped and bool(has_less)},
+        )
     if owned.status in UNSOLD_STATUSES and order.paid > order.refunded + order.over_refunded:
         yield f"is not sold, but keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:
         yield f"costs {order.total}, but has the paid amount {order.paid}"
+
+
+def _taken(payment: Payment, refunds: Sequence[Refund]) -> int:
+    """Return how much refunds and lost disputes took from the counted part of a payment."""
+    own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+    lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
+    gone = lost + sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
+    promised = sum(refund.amount for refund in own if refund.status not in ("SUCCEEDED", "SETTLED"))
+    return max(0, gone + min(promised, max(0, payment.amount - gone)) - payment.uncounted)
 
 
 def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -172,10 +181,11 @@ def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         event, status = kept.get(id, ({}, one["status"].upper()))
         if status == one["status"].upper():
             continue
-        if (event["PK"]["S"], f"REFUND#{one['payment_intent']}-{id}") in world.table.history:
-            ledger.found_exception("the success was reported after the failed refund was archived")
-        else:
-            yield f"refund {id} is {one['status']} at the provider, but kept as {status}"
+        was_archived = (event["PK"]["S"], f"REFUND#{one['payment_intent']}-{id}") in world.table.history
+        yield from ledger.violation_unless(
+            f"refund {id} is {one['status']} at the provider, but kept as {status}",
+            {"the success was reported after the failed refund was archived": was_archived},
+        )
 
 
 def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -260,5 +270,5 @@ def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
             and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
         ]
         ledger.count_premise(len(have))
-        if parts and limit - left != len(have):
+        if (parts or have) and limit - left != len(have):
             yield f"code {code}: {left} of {limit} are left, but {len(have)} orders use it: {have}"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -41,7 +41,8 @@ class SeedResult:
 
     `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
     names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
-    `premises`: how often each invariant, each rule of the oracle and each exception applied.
+    `premises`: how often each invariant and each rule of the oracle had something to check. `situations`: how often
+    each situation of SITUATIONS occurred. `exceptions`: how many violations each exception allowed.
     """
 
     seed: int
@@ -51,6 +52,8 @@ class SeedResult:
     premises: Counter[str]
     trace: tuple[tuple[float, str, str], ...]
     seconds: float
+    situations: Counter[str] = field(default_factory=Counter)
+    exceptions: Counter[str] = field(default_factory=Counter)
 
     @property
     def digest(self) -> str:
@@ -88,6 +91,8 @@ def run_seed(
         premises=world.premises,
         trace=tuple(world.trace),
         seconds=time.perf_counter() - began,
+        situations=world.situations,
+        exceptions=world.exceptions,
     )
 
 

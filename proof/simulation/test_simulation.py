@@ -17,6 +17,7 @@ import pytest
 from functions.shop import stock
 from local.world.dynamodb_engine import Engine
 from proof.simulation import __main__ as simulation
+from proof.simulation import runs
 from proof.simulation.faults import DAY
 from proof.simulation.invariants import INVARIANTS
 from proof.simulation.minimizer import format_failure, minimize_decisions, shrink_failure
@@ -167,52 +168,51 @@ def test_the_minimizer_keeps_only_the_needed_decisions() -> None:
     assert set(minimize_decisions(decisions, lambda some: takes <= set(some), lambda: False)) == takes
 
 
-def test_the_guarantees_state_the_sums_of_the_recorded_runs() -> None:
-    runs = [json.loads(line) for line in Path(__file__).with_name("runs.jsonl").read_text().splitlines()]
-    seeds = {seed for run in runs for seed in range(run["seeds"][0], run["seeds"][1] + 1)}
-    faults = sum(sum(run["faults"].values()) for run in runs)
-    guarantees = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
-    assert f"{len(seeds):,} seeds" in guarantees
-    assert f"{faults:,} faults" in guarantees
+APPLIED, OCCURRED = Counter(invariant.__name__ for invariant in INVARIANTS), Counter([*SITUATIONS])
 
 
-APPLIED = Counter([*(invariant.__name__ for invariant in INVARIANTS), *SITUATIONS])
+def _result(seed: int, **counters: Counter[str]) -> SeedResult:
+    shown = {"premises": APPLIED, "situations": OCCURRED, **counters}
+    return SeedResult(seed, (), (), Counter({"throttled": seed}), trace=(), seconds=0.1, **shown)
 
 
-def test_a_run_ends_with_a_line_of_json_and_appends_it_to_a_file(
+def test_a_run_ends_with_a_line_of_json_and_adds_it_to_the_runs_of_its_tree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = [SeedResult(seed, (), (), Counter({"throttled": seed}), APPLIED, (), 0.1) for seed in (1, 2)]
-    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
-    for _ in range(2):
-        assert simulation._run_many(range(1, 3), 1, 0, tmp_path / "runs.jsonl") == 0
-    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
-    assert capsys.readouterr().out.splitlines()[-1] == lines[0] == lines[1]
-    line = json.loads(lines[0])
-    assert (line["seeds"], line["failed"], line["faults"]["throttled"]) == ([1, 2], [], 3)
-    assert line["premises"] == dict.fromkeys(APPLIED, 2)
+    ledger = tmp_path / "runs.jsonl"
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: map(_result, seeds))
+    monkeypatch.setattr(runs, "tree_hash", lambda: "0123456789ab")
+    assert simulation._run_many(range(1, 3), 1, 0, ledger) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == ledger.read_text().strip()
+    line = json.loads(said[-1])
+    assert (line["tree"], line["seeds"], line["failed"]) == ("0123456789ab", [1, 2], [])
+    assert line["faults"] == {"throttled": 3}
+    assert (line["premises"], line["situations"]) == (dict.fromkeys(APPLIED, 2), dict.fromkeys(OCCURRED, 2))
+    assert simulation._run_many(range(3, 6), 1, 0, ledger) == 0
+    assert "5 seeds of tree 0123456789ab are recorded." in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="Seeds 1-2 are recorded"):
+        simulation._run_many(range(2, 3), 1, 0, ledger)
 
 
-@pytest.mark.parametrize("missing", [INVARIANTS[0].__name__, next(iter(SITUATIONS))])
+def test_a_run_is_not_recorded_if_the_code_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = iter(("before", "after"))
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: map(_result, seeds))
+    monkeypatch.setattr(runs, "tree_hash", lambda: next(trees))
+    with pytest.raises(SystemExit, match="The code has changed"):
+        simulation._run_many(range(1, 3), 1, 0, tmp_path / "runs.jsonl")
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("counter", "missing"), [("premises", next(iter(APPLIED))), ("situations", next(iter(OCCURRED)))]
+)
 def test_a_long_run_fails_if_an_invariant_never_applied_or_a_situation_never_occurred(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, counter: str, missing: str
 ) -> None:
-    ran = [SeedResult(1, (), (), Counter(), APPLIED - Counter([missing]), (), 0.1)]
-    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
+    ran = [_result(1, **{counter: {"premises": APPLIED, "situations": OCCURRED}[counter] - Counter([missing])})]
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran * len(seeds))
     assert simulation._run_many(range(1, 500), 1, 0, None) == 0
     assert simulation._run_many(range(1, 501), 1, 0, None) == 1
     said = f"These invariants never applied, or these situations never occurred: {missing}"
     assert said in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("excused", "code"), [(1, 0), (2, 1)])
-def test_a_run_fails_if_an_exception_of_an_invariant_applies_too_often(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, excused: int, code: int
-) -> None:
-    name = "poison_is_parked (excused: a migration wrote the item and kept its version)"
-    premises = APPLIED | Counter({"poison_is_parked": 100, name: excused})
-    ran = [SeedResult(1, (), (), Counter(), premises, (), 0.1)]
-    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
-    assert simulation._run_many(range(1, 100), 1, 0, None) == 0
-    assert simulation._run_many(range(1, 101), 1, 0, None) == code
-    assert (f"{name}: {excused} of 100" in capsys.readouterr().out) is bool(code)

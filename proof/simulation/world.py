@@ -115,7 +115,8 @@ class Simulation:
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
     more often. `judges`: who checks the shop after each era: the invariants, which use the product's code, the oracle,
     which does not, or both. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides. `premises`: how
-    often each invariant and each rule of the oracle applied to something.
+    often each invariant and each rule of the oracle had something to check. `situations`: how often each situation of
+    SITUATIONS occurred. `exceptions`: how many violations each exception allowed.
     """
 
     def __init__(
@@ -191,6 +192,8 @@ class Simulation:
         self.operator = Operator(self)
         self.violations: list[str] = []
         self.premises: Counter[str] = Counter()
+        self.situations: Counter[str] = Counter()
+        self.exceptions: Counter[str] = Counter()
         self.log_lines: list[str] = []
         self.planned: list[str] = []
         self.records: list[dict[str, Any]] = []
@@ -369,14 +372,16 @@ class Simulation:
         if "invariants" in self.judges:
             ledger = Ledger(self)
             self.violations += find_violations(self, ledger)
+            self.exceptions.update(ledger.exceptions)
             # A situation is counted over the whole run so far, not only this era.
-            self.premises |= Counter({name: count(self, ledger) for name, count in SITUATIONS.items()})
+            self.situations |= Counter({name: count(self, ledger) for name, count in SITUATIONS.items()})
             if look_for_drift and not self.violations:
                 self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
         if "oracle" in self.judges:
             verdict = judge(collect_observations(self))
             self.violations += verdict.violations
             self.premises.update(verdict.premises)
+            self.exceptions.update(verdict.exceptions)
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
