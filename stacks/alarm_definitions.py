@@ -50,9 +50,8 @@ The worker of "import" writes large product imports, and the worker of "export" 
 class ErrorRate:
     """The error rate that an alarm compares with its limit: the alarm's metric (errors) in percent of all requests.
 
-    `requests`: the AWS metric that counts requests. `floor`: if a period has fewer requests, the rate is computed from
-    this number, so that a few errors in a quiet hour raise no alarm.
-    `expected`: Orderstream's metric that counts expected errors. They are subtracted from the errors.
+    `requests`: the AWS metric that counts requests. `floor`: the lowest number of them to divide by, so that a few
+    errors in a quiet hour raise no alarm. `expected`: Orderstream's metric of expected errors, which are subtracted.
     """
 
     requests: str

@@ -25,11 +25,7 @@ EMAIL_RETRY_REASON = "SNS retries a mail for hours, and CloudWatch shows the ala
 
 
 class Alarms(Construct):
-    """All alarms and their SNS topic.
-
-    `topic_arn`: the ARN of the topic; subscribe to it to get the alarms. `rollback_alarms`: the alarms that stop and
-    roll back a release.
-    """
+    """All alarms and the topic to subscribe to, `topic_arn`. `rollback_alarms`: those that roll back a release."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: MonitoredResources) -> None:
         super().__init__(scope, id)
@@ -105,11 +101,7 @@ def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
 def _alarm_metrics(
     scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
 ) -> Iterator[tuple[str, cloudwatch.IMetric]]:
-    """Yield the name and the metric of each alarm to create for a definition.
-
-    A definition without `for_each` has one alarm. Otherwise there is one alarm for each resource of the kind
-    `for_each`, except the `excluded` resources.
-    """
+    """Yield the name and metric of each alarm of a definition: one, or one for each resource that is not `excluded`."""
     if alarm.for_each is None:
         if isinstance(alarm.metric, str):
             yield alarm.name, aws_metric(alarm.metric, {}, alarm.statistic, alarm.minutes)

@@ -36,11 +36,7 @@ TEXT_OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
 
 
 class Analytics(Construct):
-    """The database, the workgroup and the results of queries.
-
-    `database`, `workgroup`: their names. `results_arn`: the ARN of the bucket with the results. `tables`: the names of
-    the tables and views.
-    """
+    """The database, the workgroup and the results of queries, by name or ARN. `tables`: also the views."""
 
     def __init__(
         self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey, archive_bucket: ArchiveBucket
@@ -171,10 +167,7 @@ def _project_days(location: str) -> Mapping[str, str]:
 
 
 def hive_type(kind: ColumnType) -> str:
-    """Return a type of functions/model/archive_columns.py in Glue's notation.
-
-    Field names are in lower case, as Athena writes them. Athena ignores the case of names in the objects.
-    """
+    """Return a type of archive_columns.py in Glue's notation, with field names in lower case, as Athena writes them."""
     match kind:
         case str(name):
             return name

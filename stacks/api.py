@@ -35,11 +35,10 @@ ACCESS_LOG = {
 
 
 class ShopApi(Construct):
-    """The HTTP API and its routes.
+    """The HTTP API and its routes. `api_id`: a dimension of its CloudWatch metrics. `access_log`: a line for each
+    request.
 
-    `url`: the address of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
-    `function`: the Lambda function or alias that the API calls. `payment_starter`: the function that it calls for
-    PAYMENT_STARTER_ROUTES. `access_log`: the log group with a line for each request.
+    `function`: the Lambda function or alias that the API calls, or `payment_starter` for PAYMENT_STARTER_ROUTES.
     """
 
     def __init__(

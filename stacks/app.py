@@ -54,10 +54,7 @@ def build_app() -> App:
 
 
 def _lambda_code(laptop: bool, trim: bool) -> lambda_.Code:
-    """Return the code bundle that all Lambdas share.
-
-    So the Lambdas that write items and the Lambdas that read the stream have the same version of the code.
-    """
+    """Return the code bundle of all Lambdas, so that writers and stream readers have the same version of the code."""
     folder, digest = bundle.build_bundle(source_only=laptop, trim=trim)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
 

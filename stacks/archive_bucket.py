@@ -29,11 +29,9 @@ pricing).
 
 
 class ArchiveBucket(Construct):
-    """The archive bucket.
+    """The archive bucket. `object_arns`: ARN patterns of the objects that the archive Lambda may write and read.
 
-    `name`, `arn`: name and ARN of the bucket. `object_arns`: ARN patterns of the objects that the archive Lambda may
-    write and read. `orders_arn`: the ARN pattern of the archived orders. `copy_name`: the bucket with
-    the copies of the orders, or "".
+    `orders_arn`: the ARN pattern of the archived orders. `copy_name`: the bucket with the copies of the orders, or "".
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
@@ -81,7 +79,7 @@ class ArchiveBucket(Construct):
         return bucket
 
     def _replicate_orders(self, bucket: DataBucket, copy: DataBucket, key: kms.IKey) -> None:
-        """Let S3 copy each new version of an archived order. S3 does not copy deletions.
+        """Let S3 copy each new version of an archived order, but not deletions.
 
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication-config-for-kms-objects.html
         """

@@ -21,11 +21,7 @@ SERVICE_POLICIES = (
 
 
 class Backups(Construct):
-    """The backup plan and its vault.
-
-    `vault_name`: the vault that holds the backups. If the stage is protected, the vault and the backups stay when the
-    stack is deleted. `role_arn`: the role that AWS Backup uses for backups and restores.
-    """
+    """The backup plan and its vault, which stays with its backups if a protected stack is deleted."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:
         super().__init__(scope, id)

@@ -71,8 +71,7 @@ def build_bundle(
     """Return the folder with the bundle to deploy, and a hash of its inputs. Build the bundle if it is not cached.
 
     `source_only`: leave out the packages, for a Python that has them installed. `trim`: leave out UNUSED_FILES, the
-    data of other services, and documentation. Several processes may call this
-    function at the same time. Raises RuntimeError if uv cannot install the packages.
+    data of other services, and documentation. Processes may call it at the same time. Raises RuntimeError if uv fails.
     """
     compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None, trim=trim)
@@ -101,10 +100,7 @@ def build_bundle(
 
 
 def find_python(target: BundleTarget) -> str | None:
-    """Return the command of an installed Python of the target version, or None if no such Python is installed.
-
-    The version must match, because Lambda ignores files that another Python version compiled.
-    """
+    """Return the command of an installed Python of the target version, or None. Lambda ignores those of others."""
     for candidate in (sys.executable, f"python{target.python}"):
         command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         try:
@@ -162,7 +158,7 @@ def _trim(folder: Path) -> None:
 def _strip_documentation(model: Path) -> str:
     """Remove the documentation from a botocore service model, so that each cold start parses less.
 
-    Returns the service's name in endpoints.json, so that the caller can remove all other services from that file.
+    Returns the service's name in endpoints.json, from which the caller can remove all others.
     """
     whole = json.loads(gzip.decompress(model.read_bytes()))
     model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))
@@ -171,10 +167,7 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """Return a botocore service model without documentation texts.
-
-    A key `documentation` whose value is not a text is kept: it is a field of an AWS data type.
-    """
+    """Return a botocore service model without documentation texts. Other keys `documentation` are fields."""
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):
@@ -188,8 +181,7 @@ def _without_documentation(model: Any) -> Any:
 def _compile(folder: Path, python: str, target: BundleTarget) -> None:
     """Compile all Python files of the bundle but stdnum, of whose hundreds of modules few orders need one.
 
-    At run time, Python loads the compiled files without checking them against the source. A check by modification time
-    would fail, because the zip of the bundle does not keep the modification times.
+    Python loads them without a check against the source, whose modification times the zip of the bundle does not keep.
     """
     command = [python, "-m", "compileall", "-q", "-x", "/stdnum/", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]

@@ -12,13 +12,10 @@ from stacks.stage import Stage
 
 
 class ShopEventBus(Construct):
-    """The event bus, its archive and its log.
+    """The event bus, its archive and its log of errors, such as an event that no target accepted.
 
-    The log has only errors, such as an event that no target accepted. It has no details of events, because the details
-    contain personal data. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-event-bus-logs.html
-
-    `event_bus`: the construct of the bus, on which rules can be created. `name`, `arn`: the name and the ARN of the
-    bus. `archive_arn`: the ARN of the archive.
+    The log has no details of events, because they contain personal data.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-event-bus-logs.html
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:

@@ -25,10 +25,10 @@ https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCod
 class ApiDistribution(Construct):
     """The CloudFront distribution. `url`: where clients reach the API. `target`: the distribution's name at AWS.
 
-    CloudFront caches only answers of the public paths, for as long as the API's Cache-Control header allows. A cache
-    behavior matches a path, not a method, so some private routes have a public path. The API forbids caching of their
-    answers, and the cache key contains the access token. `secret`: if there is a firewall, CloudFront sends this secret
-    to the API with each request. The API checks it, so a request to the API's own address cannot bypass the firewall.
+    It caches only answers of the public paths, for as long as the API's Cache-Control header allows. Some private
+    routes have a public path. The API forbids caching of their answers, and the cache key contains the access token.
+    `secret`: if there is a firewall, CloudFront sends it with each request, so that no request to the API's own address
+    is accepted.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:

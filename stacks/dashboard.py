@@ -23,10 +23,7 @@ WIDTH, HEIGHT = 24, 6
 
 
 class Dashboard(Construct):
-    """The dashboard of the deployment.
-
-    `places`: the monitored queues, stream readers and API. `table`: the name of the table.
-    """
+    """The dashboard of the deployment, with the monitored queues, stream readers and API, and the table."""
 
     def __init__(self, scope: Construct, id: str, *, places: MonitoredResources, table: str) -> None:
         super().__init__(scope, id)

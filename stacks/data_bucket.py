@@ -11,10 +11,7 @@ from stacks.stage import Stage
 
 
 class DataBucket(s3.Bucket):
-    """A bucket that is encrypted with the shop's key, is never public, and answers only over TLS.
-
-    Its objects are deleted with the stack only in a stage without protection.
-    """
+    """A bucket, encrypted with the shop's key, never public, and only over TLS. Kept if the stage is protected."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ PROVIDER = "token.actions.githubusercontent.com"
 class DeployRoleStack(Stack):
     """The role for GitHub jobs of the repository `deploy_from`, in the GitHub environment with the stage's name.
 
-    GitHub stores no AWS key. It issues a token for each job, and the role accepts only tokens of this environment.
+    GitHub issues a token for each such job, and stores no AWS key.
     https://docs.github.com/en/actions/how-tos/secure-your-work/security-harden-deployments/oidc-in-aws
     """
 

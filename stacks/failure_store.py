@@ -15,10 +15,9 @@ from stacks.stage import Stage
 
 
 class FailureStore(Construct):
-    """The bucket of the failure store: `name`, `arn`, and the ARNs of its three prefixes.
+    """The bucket of the failure store. `parked_arn`: records that functions could not process.
 
-    `parked_arn`: records that functions could not process. `given_up_arn`: batches that event source mappings stopped
-    retrying. `redriven_arn`: objects that say which records and batches were redriven (processed again).
+    `given_up_arn`: batches that event source mappings stopped retrying. `redriven_arn`: which of both were redriven.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

@@ -20,9 +20,8 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 def build_copies_patterns() -> list[str]:
     """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
 
-    The patterns match new and changed primary items, from which copies and totals are derived, and items of any type
-    that staff changed, from which the audit trail is derived. Raises ValueError if a
-    copy is derived from another copy, because the reader's own writes could then invoke the reader without end.
+    They match new and changed primary items, and items of any type that staff changed, for the audit trail. Raises
+    ValueError if a copy is derived from a copy: the reader's own writes could invoke it without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
@@ -37,12 +36,10 @@ def build_copies_patterns() -> list[str]:
 def build_publisher_patterns() -> list[str]:
     """Return the filter patterns for the stream records that are published as events.
 
-    Each pattern matches one kind of change (INSERT, MODIFY or REMOVE) of certain item types. A type is included only if
-    an event is declared for this kind of change. No event is declared for a new or changed copy (a derived item), so no
-    pattern matches these writes. If an event is only for deletions by TTL, its pattern matches no other deletions.
-
-    Some matched changes have no event. If items of a type change very often, their pattern also checks the old image
-    (the item before the change). Then Lambda invokes the function only for changes that have an event.
+    Each pattern matches one kind of change (INSERT, MODIFY or REMOVE) of the item types with an event for it, which
+    copies (derived items) lack. If an event is only for deletions by TTL, its pattern matches no other deletions. The
+    pattern of items that change very often also checks the old image, so that Lambda invokes the function only for
+    events.
     """
     published = {event.name for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

@@ -117,9 +117,8 @@ class FirewallStack(Stack):
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Return the statement that selects the requests counted per IP address.
 
-        The rate limit does not count the payment provider's webhooks and the mail providers' requests to unsubscribe:
-        they are signed or sealed, and all of them come from a few addresses. Requests from the networks in the stage's
-        `rate_limit_exempt_networks` are not counted either.
+        Not counted are the payment provider's webhooks and the mail providers' requests to unsubscribe, which are
+        signed or sealed and come from a few addresses, and the networks in `rate_limit_exempt_networks`.
         """
         statement = waf.CfnWebACL.StatementProperty
         spared = _authenticated_paths()
@@ -174,10 +173,7 @@ def _managed_rule(name: str, priority: int, inspected: waf.CfnWebACL.StatementPr
 
 
 def _visibility(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
-    """Return settings that enable CloudWatch metrics, but no sampled requests.
-
-    Sampled requests contain tokens and IP addresses.
-    """
+    """Return settings with CloudWatch metrics, but no sampled requests, which contain tokens and IP addresses."""
     return waf.CfnWebACL.VisibilityConfigProperty(
         cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
     )

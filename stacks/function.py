@@ -124,10 +124,7 @@ class ShopFunction(Construct):
 def grant_actions(
     scope: Construct, grantee: iam.IGrantable, *actions: str, on: str | list[str], because: str = ""
 ) -> None:
-    """Add a permission for these actions on these resources to a role or policy (`grantee`).
-
-    `because`: the reason for a wildcard in a resource, for cdk-nag. Raises ValueError if a wildcard has no reason.
-    """
+    """Add a permission for these actions on these resources to a role or policy. Wildcards need a reason, `because`."""
     resources = [on] if isinstance(on, str) else on
     grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
     for resource in resources:

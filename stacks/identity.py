@@ -20,11 +20,7 @@ With the second scope the API can read the e-mail address of a new customer from
 
 
 class Identity(Construct):
-    """The user pool and its app client.
-
-    The API's authorizer and the sign-in on the shop's web page use `pool` and `client`. `sign_in`: the address and the
-    parameters of Cognito's sign-in pages, for the settings of the web page.
-    """
+    """The user pool and its app client. `sign_in`: the address and parameters of Cognito's sign-in pages."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, mail: ShopMail) -> None:
         super().__init__(scope, id)
@@ -96,11 +92,7 @@ class Identity(Construct):
         )
 
     def allow_redirect_to(self, url: str) -> None:
-        """Allow only this address as the target of redirects after sign-in and sign-out.
-
-        The app client must exist before the API, and the address is known only after the API exists. So this method
-        sets the address on the existing client.
-        """
+        """Allow only this address, known only after the API, as the target of redirects after sign-in and sign-out."""
         client = cast(cognito.CfnUserPoolClient, self.client.node.default_child)
         client.allowed_o_auth_flows_user_pool_client = True
         client.allowed_o_auth_flows = ["code"]
@@ -118,10 +110,7 @@ def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
 
 
 def _mailer(stage: Stage, mail: ShopMail) -> cognito.UserPoolEmail | None:
-    """Return the settings with which SES sends the mails of Cognito, or None if Cognito sends its mails itself.
-
-    Cognito rejects these settings until SES has verified the sender's domain.
-    """
+    """Return the settings with which SES sends the mails of Cognito, or None. SES must have verified the domain."""
     if not stage.has_cognito_mails_from_ses:
         return None
     return cognito.UserPoolEmail.with_ses(

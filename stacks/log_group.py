@@ -13,10 +13,8 @@ class LogGroup(logs.LogGroup):
     """The log group of the Lambda `function`, or of the AWS service `vended_by`, such as "apis" (API Gateway).
 
     The name of a Lambda's log group is fixed, so a new stack must import the group that a deleted stack left behind:
-    docs/runbooks/orphaned-stack.md.
-
-    A service's log group begins with /aws/vendedlogs. With other names, each group would lengthen the account's policy
-    for log delivery, whose size is limited. The name contains the stack's id, so a new stack uses a new name.
+    docs/runbooks/orphaned-stack.md. A service's log group begins with /aws/vendedlogs, else it would lengthen the
+    account's policy for log delivery. Its name contains the stack's id.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-infrastructure-V2-CloudWatchLogs.html
     """
 

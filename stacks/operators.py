@@ -115,10 +115,7 @@ class OperatorRole(Construct):
         archive_bucket: ArchiveBucket,
         failures: FailureStore,
     ) -> None:
-        """Allow operators to run the AWS commands of the runbooks.
-
-        These permissions are in a separate managed policy, because IAM limits the size of a policy.
-        """
+        """Allow the AWS commands of the runbooks, in a policy of their own, because IAM limits the size of a policy."""
         grant = partial(grant_actions, self, self._add_policy("Runbooks"))
         grant("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping", on=runbook_resources.mapping_arns)
         grant(
@@ -198,9 +195,8 @@ class OperatorRole(Construct):
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
     """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
-    For the account, the account's IAM policies decide which principals may assume the role. These principals and the
-    users in `operators` need MFA. The roles in `operators` need no MFA, because role sessions have no MFA context. So
-    sessions of single sign-on need either their role in `operators`, or the role's policies in their permission set.
+    The account and the users need MFA. Role sessions have no MFA context. So sessions of single sign-on need either
+    their role in `operators`, or the role's policies in their permission set.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

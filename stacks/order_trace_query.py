@@ -19,10 +19,7 @@ The query searches the whole log line for the id, because the line of a batch co
 
 
 class OrderTraceQuery(Construct):
-    """A saved CloudWatch Logs Insights query that shows the log lines of one order.
-
-    Before you run the query, replace ORDER_ID in it with the id of the order.
-    """
+    """A saved CloudWatch Logs Insights query of the log lines of one order. Replace ORDER_ID before you run it."""
 
     def __init__(self, scope: Construct, id: str, *, functions: Sequence[ShopFunction]) -> None:
         super().__init__(scope, id)

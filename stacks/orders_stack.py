@@ -253,10 +253,7 @@ class OrdersStack(Stack):
         return starter
 
     def create_origin_secret(self, *functions: ShopFunction) -> SecretValue | None:
-        """Return the secret that CloudFront sends to the API, or None if there is no firewall.
-
-        The secret proves to the API that a request came through the firewall.
-        """
+        """Return the secret by which CloudFront proves to the API that it sent a request; None without a firewall."""
         if not self.secrets.origin_secret:
             return None
         self.add_outputs(OriginSecret=self.secrets.origin_secret_arn)
@@ -305,7 +302,7 @@ class OrdersStack(Stack):
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
         """Create a queue for each reaction to events, and return the functions that process the queues.
 
-        If a reaction has no function, an external system reads its queue. So the URL of this queue is a stack output.
+        Without a function, an external system reads the queue, so its URL is a stack output.
         """
         create_worker: Mapping[str | None, Callable[[], ShopFunction | None]] = {
             "archive_worker": self.create_archive_worker,
@@ -570,10 +567,7 @@ class OrdersStack(Stack):
         )
 
     def allow_parking(self, function: ShopFunction) -> None:
-        """Allow the function to park a record: to store it in the failure store if it can never be processed.
-
-        The failure store and the table are encrypted. So this also allows the function to use the KMS key.
-        """
+        """Allow the function to store a record that can never be processed in the failure store, with the KMS key."""
         function.grant(
             "s3:PutObject",
             on=self.failures.parked_arn,

@@ -23,10 +23,7 @@ PAGE_FOLDER = "page"
 
 
 class ShopPage(Construct):
-    """The shop's web page. `url`: its address, to which users return after they sign in.
-
-    They sign in at `identity` (Cognito), or without it at the provider of the setting `issuer`.
-    """
+    """The shop's web page. `url`: its address. Users sign in at `identity` (Cognito), or at the setting `issuer`."""
 
     def __init__(
         self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity | None

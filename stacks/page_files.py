@@ -30,11 +30,9 @@ CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
 class PageFiles(Construct):
     """Uploads the files of `folders` to one folder of the bucket, and `settings` as settings.json beside them.
 
-    The CDK's own Lambda uploads the files. By default this Lambda may access the whole bucket and every distribution of
-    the account, so it gets a role with fewer permissions here.
-
-    The role may not read the tags of the bucket. The CDK tags the bucket as the target of uploads. If the Lambda could
-    read this tag when the stack is deleted, it would keep the files, and CloudFormation could not delete the bucket.
+    The CDK's own Lambda uploads the files, with fewer permissions than the CDK would give it. It may not read the tags
+    of the bucket, which mark the target of uploads: then it would keep the files when the stack is deleted, and
+    CloudFormation could not delete the bucket.
     """
 
     def __init__(

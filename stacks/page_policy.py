@@ -12,9 +12,8 @@ SWAGGER_UI_FOLDER = Path(
 def content_security_policy(**extra_sources: str) -> str:
     """Return the Content-Security-Policy of the shop's web page.
 
-    The page may load scripts, styles and images only from its own origin, and send requests only to its own origin.
+    The page uses only its own origin and `extra_sources`, by the name of the directive with underscores (connect_src).
     Inline scripts and styles are forbidden, and no site can embed the page in a frame.
-    `extra_sources`: more allowed sources, by the name of the directive with underscores (connect_src).
     """
     directives = {
         "default-src": "'none'",

@@ -25,8 +25,7 @@ EXTERNAL_MAX_RECEIVE_COUNT = 5
 class ReactionQueue(Construct):
     """The queue of a reaction to events, its dead-letter queue and the EventBridge rule that sends events to the queue.
 
-    `mapping_id`: the id of the event source mapping from the queue to the function. If there is no function, an
-    external system of the shop reads the queue, and `mapping_id` is "".
+    `mapping_id`: the id of the event source mapping, or "" if an external system reads the queue.
     """
 
     def __init__(

@@ -27,11 +27,7 @@ def uses_versions(stage: Stage) -> bool:
 
 
 class Release(Construct):
-    """The alias of a function and its published versions.
-
-    `alias`: the alias, which callers call instead of the function. Each deploy that changes the function publishes a
-    version.
-    """
+    """The alias of a function, which callers call, and its versions. Each deploy that changes it publishes one."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction) -> None:
         super().__init__(scope, id)
@@ -42,17 +38,11 @@ class Release(Construct):
         self._function, self._shifts = function, stage.gradual_release == "linear"
 
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
-        """Release the new version only after the other functions were updated.
-
-        Otherwise the other functions might not be able to read the items that the new version writes.
-        """
+        """Release the new version after the other functions, which might not be able to read its items before."""
         self.alias.node.add_dependency(*(other.function for other in others))
 
     def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """Let CodeDeploy shift the requests to a new version, and roll back if one of these alarms is raised.
-
-        Does nothing if the stage's settings say that a new version takes over all requests at once.
-        """
+        """Let CodeDeploy shift the requests, unless they move at once, and roll back if one of these alarms rises."""
         if not self._shifts:
             return
         application = codedeploy.LambdaApplication(self, "Application")

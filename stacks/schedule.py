@@ -24,10 +24,9 @@ MAX_TARGETS = 5
 class Schedule(Construct):
     """The schedule of a function. `rule`: its EventBridge rule.
 
-    `groups`: how many runs start at the same time, each for its own group of shards. With several groups, an event has
-    only the scheduled time, the group's number and the number of groups. With one group, EventBridge's event is sent.
-
-    `dead_letter_queue`: Lambda sends failed runs to this queue, and EventBridge sends runs that it could not start.
+    `groups`: how many runs start at the same time, each for its own group of shards. Then an event has only the
+    scheduled time, the group's number and the number of groups. `dead_letter_queue`: for failed runs and those that
+    could not start.
     """
 
     def __init__(

@@ -20,18 +20,16 @@ CANARY_ADDRESS = "success+canary@simulator.amazonses.com"
 class ShopSecrets(Construct):
     """The secrets in Secrets Manager, and their ARNs.
 
-    `pepper_arn`: the ARN of the secret from which order ids and e-mail hashes are derived.
-    `webhook_arn`: the ARN of the secret with which the payment provider signs webhooks. The secret is JSON {"current":
-    ..., "previous": ...}. The API accepts both values, so no webhook is rejected during a rotation.
-    `provider_arn`: the ARN of the secret for the API key that the payment provider issues. Fill the key in after the
-    first deploy. Until then refunds wait in their queue.
-    `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API, and its ARN. Without a firewall
-    they are None and "". The secret is JSON like the webhook secret. A deploy copies `current` from one version of the
-    secret into CloudFront's settings. CloudFront sends this value until the next deploy with another version. The API
-    accepts `current` and `previous` from the newest version.
-    `required_origin_secret_arn`: `origin_secret_arn` if the API rejects requests without the origin secret, else "".
-    `canary_arn`: the ARN of the secret with the name and the password of the canary's user, or "" without a canary.
-    `rotatable_arns`: the ARNs of the secrets that operators may change, but never read.
+    `pepper_arn`: that from which order ids and e-mail hashes are derived. `webhook_arn`: that with which the payment
+    provider signs webhooks, JSON {"current": ..., "previous": ...}. The API accepts both values, so no webhook is
+    rejected during a rotation. `provider_arn`: that for the API key that the payment provider issues. Fill it in after
+    the first deploy. Until then refunds wait in their queue.
+
+    `origin_secret`, `origin_secret_arn`: that which CloudFront sends to the API, JSON as above; None and "" without a
+    firewall. A deploy copies `current` from one version into CloudFront's settings, until the next deploy with another
+    version. `required_origin_secret_arn`: `origin_secret_arn` if the API rejects requests without it, else "".
+    `canary_arn`: that with the name and the password of the canary's user, or "". `rotatable_arns`: those that
+    operators may change, but never read.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

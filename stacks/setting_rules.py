@@ -71,9 +71,10 @@ def _matches(pattern: str, hint: str) -> Rule:
 
 
 def named_numbers(names: tuple[str, ...], lowest: int, highest: int, because: str = "", *, zero: bool = True) -> Rule:
-    """Allow a number for each name, such as api:1024; * names all others.
+    """Allow a number for each name, such as api:1024; * names all others. `because`: the reason for `lowest`, for the
+    error.
 
-    `because`: the reason for `lowest`, for the error. `zero`: whether 0 is allowed, too; it means AWS's default.
+    `zero`: whether 0 is allowed, too; it means AWS's default.
     """
 
     def check(entries: tuple[str, ...]) -> None:
@@ -106,10 +107,7 @@ def named_ranges(names: tuple[str, ...], highest: int) -> Rule:
 def _parse_entries(
     entries: tuple[str, ...], names: tuple[str, ...], pattern: str, example: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield each entry NAME:VALUE and its value. Raises ValueError if a name is unknown or given twice.
-
-    `pattern`: the regular expression of a value. `example`: a value for the error.
-    """
+    """Yield each entry NAME:VALUE and its value, as the `pattern`. Raises ValueError for a wrong or repeated name."""
     for entry in entries:
         name, _, value = entry.partition(":")
         if name not in ("*", *names) or not re.fullmatch(pattern, value):

@@ -424,19 +424,15 @@ class Stage:
     stage."""
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
-        """Return the minimum and the maximum of provisioned units of the table or of one index.
-
-        `which`: "read_units" or "write_units". `target`: "table" or the name of an index.
+        """Return the minimum and maximum of provisioned units. `which`: "read_units" or "write_units". `target`: of
+        what.
         """
         named = dict(one.split(":") for one in getattr(self, which))
         least, most = named[target if target in named else "*"].split("-")
         return int(least), int(most)
 
     def number_for(self, which: str, name: str, default: int = 0) -> int:
-        """Return the number that a setting such as `memory_mb` has for a Lambda, a queue, the table or an index.
-
-        `which`: a setting with the rule `named_numbers`.
-        """
+        """Return the number of a setting with the rule `named_numbers` for a Lambda, a queue, the table or an index."""
         numbers: dict[str, str] = dict(one.split(":") for one in getattr(self, which))
         return int(numbers.get(name, numbers.get("*", default)))
 

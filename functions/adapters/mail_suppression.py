@@ -35,10 +35,7 @@ def client() -> Any:
 
 
 def get_suppression(address: str, ses: Any = None) -> Suppression | None:
-    """Return the entry of an address in SES's suppression list, or None. Raises TableBusy if SES throttles the call.
-
-    `ses`: the client to use; None for the one of the API's function.
-    """
+    """Return the entry of an address in SES's suppression list, or None. Raises TableBusy if SES throttles the call."""
     found = _call((ses or client()).get_suppressed_destination, address)
     if found is None:
         return None
@@ -47,10 +44,7 @@ def get_suppression(address: str, ses: Any = None) -> Suppression | None:
 
 
 def remove_suppression(address: str) -> None:
-    """Take an address off SES's suppression list, so that SES sends to it again. Safe to repeat.
-
-    Raises TableBusy if SES throttles the call.
-    """
+    """Take an address off SES's suppression list. Safe to repeat. Raises TableBusy if SES throttles the call."""
     _call(client().delete_suppressed_destination, address)
 
 

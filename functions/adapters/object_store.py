@@ -19,10 +19,7 @@ by the key of the redriven object. Marker objects contain no customer data.
 
 
 def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    """Write an object only if its key does not exist (conditional write). Return the bytes stored under the key.
-
-    If the key exists, nothing is written, and the result is the bytes of the existing object.
-    """
+    """Write an object only if its key does not exist, and return the bytes that are then stored under the key."""
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
         clients.client("s3").put_object(
@@ -62,10 +59,7 @@ def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
 
 
 def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
-    """Delete all versions of every object under a prefix. Return whether anything was deleted.
-
-    Objects are kept if `should_keep` returns True for their key.
-    """
+    """Delete all versions of the objects under a prefix, except those to keep. Return whether anything was deleted."""
     client, removed = clients.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):

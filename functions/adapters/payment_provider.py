@@ -48,9 +48,9 @@ https://docs.stripe.com/payments/paymentintents/lifecycle
 class HttpPaymentProvider:
     """HTTP client for payments and refunds at the payment provider.
 
-    `url`: the URL of the provider's API without a trailing slash, or "" if the shop has no provider, which rejects all
-    requests. `key`: the secret API key of the shop's account.
-    `pool`: sends the requests, by default a new connection pool.
+    `url`: that of the provider's API without a trailing slash, or "" if the shop has no provider, which rejects all
+    requests. `key`: the secret API key of the shop's account. `pool`: sends the requests, by default a new connection
+    pool.
     """
 
     def __init__(self, url: str, key: str, pool: Any = None) -> None:
@@ -90,20 +90,17 @@ class HttpPaymentProvider:
         return self.get_payment(payment_id)
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund `amount` (minor units) of a payment and return the state of the refund.
+        """Refund `amount` (minor units) of a payment and return the state of the refund, once for each idempotency
+        `key`.
 
-        `key`: the idempotency key. Calls with the same key refund only once. Raises ProviderRejected if a retry would
-        fail again, and PaymentProviderUnavailable if a retry may succeed.
+        Raises ProviderRejected if a retry would fail again, and PaymentProviderUnavailable if a retry may succeed.
         """
         form = {"payment_intent": payment_id, "amount": str(amount)}
         form |= {f"metadata[{name}]": value for name, value in metadata.items()}
         return _parse_refund(self._post("/v1/refunds", form, key))
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. Reads only one page of 100 refunds, because a payment has far fewer.
-
-        Raises the same errors as `refund`.
-        """
+        """Return all refunds of a payment, one page, as a payment has far fewer than 100. Raises as `refund`."""
         asked = urlencode({"payment_intent": payment_id, "limit": 100})
         return [_parse_refund(refund) for refund in self._request("GET", f"/v1/refunds?{asked}")["data"]]
 
@@ -150,10 +147,7 @@ def _parse_payment(payment: Mapping[str, Any]) -> ProviderPayment:
 
 
 def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
-    """Convert a refund in a response of the payment provider to a ProviderRefundState.
-
-    An unknown status counts as pending. The provider sends a webhook when the status of the refund changes.
-    """
+    """Convert a refund of the provider. An unknown status counts as pending: a webhook comes when it changes."""
     status: Any = REFUND_STATUSES.get(refund["status"], "pending")
     reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
     return ProviderRefundState(refund["id"], status, reason, refund.get("metadata"))

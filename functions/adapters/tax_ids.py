@@ -9,10 +9,7 @@ from functions.shop.taxes import country_of_tax_id
 
 
 def parse_tax_id(text: str, field: str = "tax_id") -> str:
-    """Return a tax id without separators, in capitals.
-
-    `field`: the field of the request, which the error names. Raises InvalidInput if it is not valid in its country.
-    """
+    """Return a tax id without separators, in capitals. Raises InvalidInput, which names `field`, if it is not valid."""
     # Imported only here: few orders have a tax id, and the modules of the countries would slow down every cold start.
     from stdnum import get_cc_module  # noqa: PLC0415
     from stdnum.exceptions import ValidationError  # noqa: PLC0415

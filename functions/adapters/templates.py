@@ -18,10 +18,9 @@ RIGHT_TO_LEFT = {"R", "AL", "AN"}
 
 @cache
 def load_templates(folder: Path) -> Environment:
-    """Return a Jinja environment for the templates of a folder.
+    """Return a Jinja environment for the templates of a folder. Rendering raises an error if a variable has no value.
 
-    Values are escaped in HTML templates, and right-to-left values are isolated. Rendering raises an error if a variable
-    has no value.
+    Values are escaped in HTML templates, and right-to-left values are isolated.
     """
     return Environment(
         loader=FileSystemLoader(folder),
@@ -54,10 +53,7 @@ class _Isolated(str):
 
 
 def _text_function(language: Language) -> Callable[..., str]:
-    """Return the function `text` of templates: it returns a text of a language by its key, as Language.text does.
-
-    The values in the text are escaped and isolated as values of the template are.
-    """
+    """Return the function `text` of templates: Language.text with values escaped and isolated as the template's."""
 
     @pass_eval_context
     def text(context: EvalContext, key: str, **values: str) -> str:

@@ -50,10 +50,7 @@ class ThrottlingReason(NamedTuple):
 
 
 class ConsumedCapacityCounter:
-    """Counts the capacity units and throttled attempts of DynamoDB clients. Call `instrument` once for each client.
-
-    The class is thread-safe, because a Lambda may send several requests in parallel.
-    """
+    """Counts the capacity units and throttled attempts of DynamoDB clients, also of requests in parallel threads."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -84,10 +81,7 @@ class ConsumedCapacityCounter:
         return self._throttled_keys.get(why, "")
 
     def instrument(self, client: Any) -> None:
-        """Register botocore hooks on a DynamoDB client, so that this counter counts the client's requests.
-
-        The hooks add ReturnConsumedCapacity to each request.
-        """
+        """Register botocore hooks once on a client: they count its requests, and ask for ReturnConsumedCapacity."""
         client.meta.events.register("provide-client-params.dynamodb", self._request_consumed_capacity)
         client.meta.events.register("needs-retry.dynamodb", self._count_throttled_attempt)
         client.meta.events.register("after-call.dynamodb", self._count_capacity)
@@ -119,10 +113,9 @@ class ConsumedCapacityCounter:
     def _count_throttled_attempt(
         self, response: tuple[Any, dict[str, Any]] | None, request_dict: Mapping[str, Any], **_: Any
     ) -> None:
-        """Count an attempt if DynamoDB throttled the request.
+        """Count an attempt if DynamoDB throttled the request. botocore calls this hook after each attempt.
 
-        botocore calls this hook after each attempt, before the client decides whether to retry. `response` is
-        (HTTP response, parsed response), or None if there was no response.
+        `response` is (HTTP response, parsed response), or None if there was no response.
         """
         throttled = dict(_throttling_reasons(response[1], request_dict)) if response is not None else {}
         self._thread_state.counted = bool(throttled)
@@ -145,8 +138,7 @@ def _throttling_reasons(
 ) -> Iterator[tuple[ThrottlingReason, str]]:
     """Yield each reason why DynamoDB throttled a request, with a partition key of the request, or "" without a key.
 
-    Yields nothing if the request was not throttled. `parsed`: the parsed response. `request_dict`: botocore's
-    description of the HTTP request.
+    `parsed`: the parsed response. `request_dict`: botocore's description of the HTTP request.
     """
     code = (parsed.get("Error") or {}).get("Code")
     if code in THROTTLING_ERROR_CODES:

@@ -81,10 +81,7 @@ def unwrap_optional(hint: Any) -> Any:
 
 
 def value_decoder(hint: Any) -> Callable[[Any], Any]:
-    """Return a function that decodes a tagged value, such as {"N": "5"}, to the type `hint`.
-
-    Raises TypeError if an item cannot contain this type.
-    """
+    """Return a function that decodes a value, such as {"N": "5"}. Raises TypeError for a type that no item can have."""
     hint = unwrap_newtype(hint)
     if hint in SCALAR_TYPES:
         tag, read, _ = SCALAR_TYPES[hint]
@@ -101,10 +98,10 @@ def value_decoder(hint: Any) -> Callable[[Any], Any]:
         decode_entry = value_decoder(typing.get_args(hint)[1])
         return lambda value: {name: decode_entry(entry) for name, entry in value["M"].items()}
     if isinstance(hint, type) and is_dataclass(hint):
+        if from_text := getattr(hint, "from_text", None):
+            return lambda value: from_text(value["S"])
         decode_part = build_decoder(hint)
-        if not (from_text := getattr(hint, "from_text", None)):
-            return lambda value: decode_part(value["M"])
-        return lambda value: from_text(value["S"]) if "S" in value else decode_part(value["M"])
+        return lambda value: decode_part(value["M"])
     raise TypeError(f"an item cannot contain {hint}")
 
 
@@ -113,10 +110,9 @@ def _decode_null(value: Any) -> None:
 
 
 def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that encodes a value of the type `hint` with its tag, such as {"N": "5"}.
+    """Return a function that encodes a value with its tag, such as {"N": "5"}. Raises TypeError as `value_decoder`.
 
-    A class with the methods `to_text` and `from_text` is stored as a text, which is smaller than a map. Raises
-    TypeError if an item cannot contain this type.
+    A class with the methods `to_text` and `from_text` is stored as a text, which is smaller than a map.
     """
     hint = unwrap_newtype(hint)
     if hint in SCALAR_TYPES:
@@ -159,20 +155,18 @@ def set_element_type(hint: Any) -> Any:
 def _is_set_field(field: Field[Any], hint: Any) -> bool:
     """Return whether a field is stored as a DynamoDB set: it is a set, and has no default or the empty set as default.
 
-    DynamoDB cannot store an empty set. So the encoder leaves out an empty set, and the decoder reads a missing
-    attribute as an empty set. An item cannot contain sets in another form, such as a list of sets: for these,
-    `value_encoder` and `value_decoder` raise TypeError.
+    DynamoDB cannot store an empty set: the encoder leaves it out, and the decoder reads a missing attribute as one.
+    Sets in another form, such as a list of sets, are not supported.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 
 
 def build_decoder(cls: type[T]) -> Callable[[Image], T]:
-    """Return a function that decodes an image (an item in DynamoDB's JSON) into an instance of `cls`.
+    """Return a function that decodes an image (an item in DynamoDB's JSON) into an instance of `cls`, without __init__.
 
-    If the image lacks an attribute, the field gets its default value. If the field has no default value, an optional
-    field gets None, and a set field gets an empty set. If any other attribute is missing, the function raises
-    Unreadable. It also raises Unreadable if a value is not of the declared type. It ignores attributes that the class
-    does not declare. It does not call __init__.
+    A missing attribute gives the default of its field, None for an optional field, or an empty set. The function raises
+    Unreadable if any other is missing, or if a value has another type. It ignores attributes that the class does not
+    declare.
     """
     return cast(Callable[[Image], T], _build_decoder(cast(Any, cls)))
 
@@ -207,8 +201,7 @@ def _field_decoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], Any], 
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
     """Return a function that encodes an instance of `cls` as an image (an item in DynamoDB's JSON).
 
-    The function leaves out an empty set, None, zero or False if the decoder sets the same value for a missing
-    attribute.
+    It leaves out an empty set, None, zero or False if the decoder sets the same value for a missing attribute.
     """
     return cast(Callable[[T], dict[str, Any]], _build_encoder(cast(Any, cls)))
 
@@ -230,11 +223,7 @@ def _build_encoder(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _field_encoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], bool]]:
-    """Return two functions for the values of a field.
-
-    The first function encodes a value. The second function returns True if the encoder of the item leaves the value
-    out, because the decoder sets the same value for a missing attribute.
-    """
+    """Return a function that encodes the values of a field, and one that says whether a value is left out."""
     if _is_set_field(field, hint):
         tag, _, write = SCALAR_TYPES[set_element_type(hint)]
         return (lambda value: {f"{tag}S": sorted(map(write, value))}), not_

@@ -16,18 +16,12 @@ class InvalidCursor(ValueError):
 
 
 def encode_cursor(secret: bytes, after: str, *context: str) -> str:
-    """Return a cursor that contains the position `after`, the sort key of the last item read.
-
-    `context`: texts that identify the caller and the query. The cursor can be decoded only with the same texts.
-    """
+    """Return a cursor with the position `after` (a sort key), decoded only with the same texts of `context`."""
     return seal_text(secret, PURPOSE, after, *context)
 
 
 def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
-    """Return the position in a cursor: the sort key after which the page starts.
-
-    Raises InvalidCursor if the text is not a cursor, or if it was made for another caller or query (`context`).
-    """
+    """Return the position in a cursor. Raises InvalidCursor if it is none, or was made for another caller or query."""
     try:
         return open_text(secret, PURPOSE, cursor, *context)
     except NotSealed:

@@ -6,18 +6,11 @@ the name of the error class in the reason. After a rename, stored reasons would 
 
 
 class Permanent(Exception):
-    """A record can never be processed successfully.
-
-    The record is parked (stored in the failure store, an S3 bucket) at once. So it does not block later records.
-    """
+    """A record can never be processed. It is parked in the failure store at once, so that it does not block others."""
 
 
 class Unreadable(ValueError):
-    """An image (an item in DynamoDB's JSON) cannot be decoded.
-
-    There are two cases: an attribute is missing, malformed or of the wrong type, or the code does not know the item's
-    type or schema version.
-    """
+    """An image cannot be decoded: an attribute is missing or malformed, or its type or schema version is unknown."""
 
 
 class WriteImpossible(Permanent):
@@ -25,10 +18,7 @@ class WriteImpossible(Permanent):
 
 
 class TableBusy(Exception):
-    """The operation cannot be done now: other processes use the same items, or DynamoDB throttles the requests.
-
-    The operation is safe to retry later.
-    """
+    """Other processes use the same items, or DynamoDB throttles the requests. The operation is safe to retry later."""
 
     def __init__(self, retry_after_seconds: int = 1) -> None:
         super().__init__("too many requests for the same items at once")

@@ -71,11 +71,10 @@ Erasure = Literal["none", "delete", "clear", "keep", "copy"]
 
 
 class InvalidKeyValue(ValueError):
-    """A value cannot be part of a key.
+    """A value cannot be part of a key: it is empty, has an unprintable character or the separator "#", or a wrong
+    number.
 
-    There are three cases. The value is empty or contains an unprintable character. The value contains the separator
-    "#": then it could forge another item's key. The value is a number that is negative or has too many digits for its
-    zero padding: then keys would not sort by number.
+    A "#" could forge another item's key. A number that is negative or too long for its zero padding would not sort.
     """
 
     def __init__(self, name: str, value: object) -> None:
@@ -105,10 +104,7 @@ class KeyTemplate:
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
-        """The pieces of the template between the separators "#".
-
-        Each piece has at most one field, and no value contains "#". So different values always give different keys.
-        """
+        """The pieces of the template between the "#". Each has at most one field, and no value contains "#"."""
         return tuple(self.text.split(SEPARATOR))
 
     @cached_property
@@ -118,28 +114,19 @@ class KeyTemplate:
 
     @cached_property
     def _tokens(self) -> list[tuple[str, str, str]]:
-        """The template as a list of (fixed text, name of the field after it, format of this field).
-
-        If there is no field after the text, name and format are "". If the field has no format, the format is "".
-        """
+        """The template as a list of (fixed text, name of the field after it or "", format of this field or "")."""
         found = re.findall(r"([^{]*)(?:{(\w+)(?::(\w+))?})?", self.text)
         return [(text, name, spec) for text, name, spec in found if text or name]
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the key text built from these field values.
-
-        Raises InvalidKeyValue if a value cannot be part of a key, and TypeError if a field is missing.
-        """
+        """Return the key text. Raises InvalidKeyValue for a wrong value, and TypeError for a missing one."""
         text, missing = self.render_prefix(values)
         if missing:
             raise TypeError(f"{self.text} needs {missing}")
         return text
 
     def render_prefix(self, values: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the key text up to the first field that `values` does not contain, and the name of that field.
-
-        The name is "" if `values` contains every field. Raises InvalidKeyValue if a value cannot be part of a key.
-        """
+        """Return the key text up to the first field that `values` lacks, and its name or "". Raises InvalidKeyValue."""
         spelled: list[str] = []
         for fixed, name, spec in self._tokens:
             spelled.append(fixed)
@@ -155,10 +142,7 @@ class KeyTemplate:
 
 
 def _fits_padding(number: str, spec: str) -> bool:
-    """Return whether a formatted number has exactly the padded width and is not negative.
-
-    Any other number would not sort correctly, because keys are sorted as text.
-    """
+    """Return whether a formatted number is not negative and has the padded width, so that it sorts as text."""
     return len(number) == int(spec.rstrip("d")) and number.isdecimal()
 
 
@@ -373,10 +357,7 @@ class Row(Generic[T]):
 
     @cached_property
     def decode(self) -> Callable[[Image], T]:
-        """A function that decodes an image (an item in DynamoDB's JSON) into an instance of `entity`.
-
-        The function raises Unreadable if the image is malformed.
-        """
+        """A function that decodes an image (an item in DynamoDB's JSON) into an `entity`. It raises Unreadable."""
         decode = build_decoder(self.entity)
         return (lambda image: decode(self.current_form(image))) if self._has_former_form else decode
 
@@ -386,10 +367,7 @@ class Row(Generic[T]):
         return [(pk, sk, one, two, {*one.field_names, *two.field_names}) for (pk, sk), (one, two) in parts]
 
     def encode(self, item: T) -> dict[str, Any]:
-        """Return an item as an image in DynamoDB's JSON, with all its keys, its type and its schema version.
-
-        Raises InvalidKeyValue if a field's value cannot be part of a key.
-        """
+        """Return the image of an item, with all its keys, its type and its schema version. Raises InvalidKeyValue."""
         image = build_encoder(self.entity)(item)
         for pk, sk, partition, sort, names in self._index_templates:
             known = {name: getattr(item, name) for name in names}
@@ -401,10 +379,7 @@ class Row(Generic[T]):
         return image
 
     def key(self, **known: Any) -> dict[str, Any]:
-        """Return the primary key built from these field values: {"PK": {"S": ...}, "SK": {"S": ...}}.
-
-        Raises InvalidKeyValue if a value cannot be part of a key.
-        """
+        """Return the primary key of these values, {"PK": {"S": ...}, "SK": {"S": ...}}. Raises InvalidKeyValue."""
         partition, sort = self.templates("main")
         return {"PK": {"S": partition.render(known)}, "SK": {"S": sort.render(known)}}
 
@@ -421,10 +396,9 @@ def parse_key_template(text: str) -> KeyTemplate:
 
 
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
-    """Return a description of each conflict between rows of model/table.py.
+    """Return the conflicts between rows: the same item type, or templates that could build the same key.
 
-    Two rows conflict if they declare the same item type, or if their templates could build the same key. If one row
-    `replaces` the other, as ArchivedOrder replaces Order, they may have the same key.
+    If one row `replaces` the other, as ArchivedOrder replaces Order, they may have the same key.
     """
     conflicts = []
     seen: dict[str, Row[Any]] = {}
@@ -442,10 +416,7 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
 
 
 def may_collide(one: KeyTemplate, two: KeyTemplate) -> bool:
-    """Return whether two key templates could build the same text.
-
-    No field value contains the separator "#". So it is enough to compare the pieces between the separators pairwise.
-    """
+    """Return whether two key templates could build the same text, piece by piece, because no value contains a "#"."""
     return len(one.segments) == len(two.segments) and all(map(_segments_may_collide, one.segments, two.segments))
 
 

@@ -16,10 +16,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Get(Generic[T]):
-    """An access pattern that reads one item with one strongly consistent GetItem.
+    """An access pattern that reads one item with one strongly consistent GetItem. `rows`: the types of item to expect.
 
-    `rows`: the rows of model/table.py (declarations of item types) whose items may be stored under the key. `view`: a
-    class with fewer fields. If it is given, only its attributes are read, and the result is an instance of that class.
+    `view`: a class with fewer fields. If it is given, only its attributes are read into it.
     """
 
     id: str
@@ -103,10 +102,7 @@ class Query(Generic[T]):
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """The names of the fields whose values the caller must give.
-
-        The field `shard` (the number of a partition) is not one of them, because the query reads all shards.
-        """
+        """The fields whose values the caller must give. `shard` is not one: the query reads all shards."""
         partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
         return (*partition, *(name for name in (self.path_prefix, self.filter_by) if name))
 
@@ -116,16 +112,12 @@ class Query(Generic[T]):
         return tuple(get_type_hints(self.view)) if self.view else ()
 
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
-        """Return the lowest sort key to read and the key at which to stop, as a tuple (low, high).
-
-        If the access pattern reads the whole partition, `low` and `high` are "".
+        """Return the lowest sort key to read and the key at which to stop; "" and "" for the whole partition.
 
         `since` is inclusive, and `until` is exclusive. Usually they are times. A sort key with a time also has an id
-        after the time: `{time}#{id}`. So the time alone sorts before every key with this time.
-
-        Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given, but
-        the access pattern has a `path_prefix`, reads several item types whose sort keys begin differently, or needs
-        another value before the time.
+        after it: `{time}#{id}`. So the time alone sorts before every key with this time. Raises InvalidKeyValue. Raises
+        TypeError if `since` or `until` is given, but the access pattern has a `path_prefix`, reads several item types
+        whose sort keys begin differently, or needs another value before the time.
         """
         if self.whole_partition:
             return "", ""
@@ -146,7 +138,7 @@ class Query(Generic[T]):
     def field_before_time(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return the first sort key field without a value, and the time field after it; None if there is no such pair.
 
-        If there is such a pair, the query cannot have a time range: the range would apply to the field before the time.
+        With such a pair, the query cannot have a time range: it would apply to the field before the time.
         """
         row = self.rows[0]
         left = [name for name in row.templates(self.index)[1].field_names if name not in values]
@@ -163,11 +155,7 @@ HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts af
 
 
 def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
-    """Return the item types that a query would read although the query does not declare them.
-
-    Items of these types can be in the query's partition, with sort keys in the query's range. `rows`: all rows of
-    model/table.py (declarations of item types).
-    """
+    """Return the item types in the query's key range that it does not declare. `rows`: all of model/table.py."""
     if query.whole_partition:
         return []
     low, high = query.sort_key_range({})
@@ -184,11 +172,9 @@ def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
 
 
 def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
-    """Return the attributes that an access pattern needs but cannot read.
+    """Return the attributes that an access pattern needs, but that its item types or its index do not have.
 
-    An attribute is in the result if one of the pattern's item types or the pattern's index does not have it.
-    `projected`: the names of the attributes that each index contains, by the name of the index, such as "GSI1". None
-    means that the index contains all attributes.
+    `projected`: the names of the attributes of each index, such as "GSI1". None means all attributes.
     """
     index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
     missing: set[str] = set()

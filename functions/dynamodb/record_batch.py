@@ -5,11 +5,13 @@ To park a record means to store it in the failure store (an S3 bucket), because 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 Record = Mapping[str, Any]
 
 
+@dataclass(eq=False)
 class RecordBatch(ABC):
     """Collects the ids of the records that Lambda must retry. The base class of StreamBatch and MessageBatch.
 
@@ -19,26 +21,18 @@ class RecordBatch(ABC):
     started are not failures, but Lambda must deliver them again, like a failed record.
     """
 
-    def __init__(
-        self,
-        records: Sequence[Record],
-        park: Callable[[Record, str], None],
-        log_failure: Callable[[Exception, Record], None],
-        is_out_of_time: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.records = records
-        self.park, self.log_failure, self.is_out_of_time = park, log_failure, is_out_of_time
-        self._retry_ids: list[str] = []
+    records: Sequence[Record]
+    park: Callable[[Record, str], None]
+    log_failure: Callable[[Exception, Record], None]
+    is_out_of_time: Callable[[], bool] = lambda: False
+    _retry_ids: list[str] = field(default_factory=list, init=False)
 
     @abstractmethod
     def id_of(self, record: Record) -> str:
         """Return the id of a record in the partial batch response: its sequence number or its message id."""
 
     def park_record(self, record: Record, error: Exception) -> None:
-        """Park a record that can never be processed: store it in the failure store, an S3 bucket.
-
-        If storing fails, mark the record for retry.
-        """
+        """Park a record that can never be processed, in the failure store. If storing fails, mark it for retry."""
         try:
             self.park(record, f"{type(error).__name__}: {error}")
         except Exception as parking:  # noqa: BLE001  retry after every error: the record must not be lost

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
+from functions.dynamodb.capacity import THROTTLING_ERROR_CODES
 from functions.dynamodb.errors import TableBusy
 
 R = TypeVar("R")
@@ -15,11 +16,7 @@ RETRYABLE_ERROR_CODES = {
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
-    "ThrottlingError",
-    "ThrottlingException",
-    "ProvisionedThroughputExceeded",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
+    *THROTTLING_ERROR_CODES,
 }
 """Codes of errors and of cancelled transactions after which the same request may succeed later."""
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
@@ -53,10 +50,7 @@ class Backoff:
 
 
 def call_dynamodb(operation: Callable[..., R], **request: Any) -> R:
-    """Send a request that is safe to repeat, and return the response.
-
-    Raises TableBusy if the request still fails with a temporary error after the client's own retries.
-    """
+    """Send a request that is safe to repeat, and return the response. Raises TableBusy after the client's retries."""
     try:
         return operation(**request)
     except ClientError as error:

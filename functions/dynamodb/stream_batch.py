@@ -9,6 +9,7 @@ the records of an item are applied out of order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -24,31 +25,17 @@ def item_key_of(record: Record) -> StreamItemKey:
     return tuple(str(keys[name]) for name in sorted(keys))
 
 
+@dataclass(eq=False)
 class StreamBatch(RecordBatch):
-    """A batch of stream records, which keeps the records of each item in order.
+    """A batch of stream records. It keeps those of an item in order, and parks or retries failed ones."""
 
-    If a record can never be processed, it is parked (stored in the failure store, an S3 bucket). If it fails for
-    another reason, it is retried.
-    """
-
-    def __init__(
-        self,
-        records: Sequence[Record],
-        park: Callable[[Record, str], None],
-        log_failure: Callable[[Exception, Record], None],
-        is_out_of_time: Callable[[], bool] = lambda: False,
-    ) -> None:
-        super().__init__(records, park, log_failure, is_out_of_time)
-        self._blocked_items: set[StreamItemKey] = set()
+    _blocked_items: set[StreamItemKey] = field(default_factory=set, init=False)
 
     def id_of(self, record: Record) -> str:
         return str(record["dynamodb"]["SequenceNumber"])
 
     def ready_records(self) -> Iterator[Record]:
-        """Yield the records of the batch in order. After a record fails, skip the later records of the same item.
-
-        The skipped records are marked for retry, so that the records of an item are always applied in order.
-        """
+        """Yield the records in order. After a record fails, mark the later records of the same item for retry."""
         for record in self.records:
             if not self.retry_if_blocked(record):
                 yield record
@@ -59,10 +46,7 @@ class StreamBatch(RecordBatch):
         run_concurrently: Callable[[Sequence[Callable[[], None]]], Any],
         items_at_once: int,
     ) -> None:
-        """Apply the records of each item in order, and the records of several items at the same time.
-
-        `run_concurrently`: a function that runs independent calls, such as `table.run_parallel`.
-        """
+        """Apply the records of each item in order, and several items at the same time with `run_concurrently`."""
         by_item: dict[StreamItemKey, list[Record]] = {}
         for record in self.records:
             by_item.setdefault(item_key_of(record), []).append(record)
@@ -83,11 +67,7 @@ class StreamBatch(RecordBatch):
         return True
 
     def apply(self, record: Record, action: Callable[[Record], None]) -> None:
-        """Run the action on a record. If too little time is left, mark the record for retry instead.
-
-        If the record can never be processed (Permanent), park it: store it in the failure store.
-        After any other error, mark the record for retry.
-        """
+        """Run the action on a record. Mark it for retry if time is short or it fails, but park it after Permanent."""
         if self.is_out_of_time():
             self.postpone_record(record)
             return

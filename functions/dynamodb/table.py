@@ -46,10 +46,7 @@ FILTERED_READ_LIMIT = 10_000
 
 @dataclass(frozen=True)
 class QueryPage(Generic[T]):
-    """One page of a query's items, in the order of the access pattern.
-
-    `after`: the sort key after which the next page starts; None if this is the last page.
-    """
+    """A page of a query's items. `after`: the sort key after which the next page starts; None on the last page."""
 
     items: tuple[T, ...]
     after: str | None = None
@@ -73,9 +70,8 @@ def _thread_pool() -> ThreadPoolExecutor:
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run independent calls in threads, and return their results in the order of the calls.
 
-    If a call raises an error, all other calls still run; then the first error is raised. The calls see the context
-    variables of the caller, so their log lines and metrics name the invocation. If a call itself calls `run_parallel`,
-    its calls run one after the other. Otherwise all threads could wait for each other.
+    If a call raises an error, all others still run; then the first error is raised. The calls see the context variables
+    of the caller. Calls of a call run one after the other. Otherwise all threads could wait for each other.
     """
     if len(calls) < 2:
         return [ask() for ask in calls]
@@ -125,11 +121,10 @@ class Table:
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """Read one item with one strongly consistent GetItem.
+        """Read one item with one strongly consistent GetItem. Raises InvalidKeyValue and TableBusy.
 
         Returns None if the item does not exist or has expired, or if the access pattern does not read items of its
-        type. Raises InvalidKeyValue if a value cannot be part of a key. Raises TableBusy if DynamoDB throttles the
-        request.
+        type.
         """
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
@@ -142,9 +137,9 @@ class Table:
     def get_neighbours(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[Any, Any]:
         """Read two items of one partition with one Query. For an item that does not exist, return None.
 
-        The sort key of `first` must be lower than that of `last`. DynamoDB rounds the size of each single read up to
-        4 KB. So one query of two small items costs half as much as two single reads. But the query also reads the items
-        between the two keys: use this method only if there are usually few such items.
+        The sort key of `first` must be lower than that of `last`. One query of two small items costs half as much as
+        two reads, each rounded up to 4 KB. But it also reads the items in between: use it only if there are usually
+        few.
         """
         found: dict[str, Image] = {}
         names = {"#pk": "PK", "#sk": "SK"}
@@ -177,17 +172,15 @@ class Table:
         until: str = "",
         **known: str,
     ) -> QueryPage[T]:
-        """Return one page of an access pattern's items.
+        """Return one page of an access pattern's items. Raises InvalidKeyValue and TableBusy.
 
         `known`: the values of the access pattern's key fields, and of its `filter_by`. With `shard`, the number of a
-        shard (an index partition), only this shard is read. `since` (inclusive), `until`
-        (exclusive): the limits of the first sort key field that is not in `known`, usually a time; "" means no limit.
+        shard (an index partition), only this shard is read. `since` (inclusive), `until` (exclusive): the limits of the
+        first sort key field that is not in `known`, usually a time; "" means no limit.
 
         `limit`: the maximum number of items. A page can be shorter although more items follow, because expired items
         are skipped and DynamoDB returns at most 1 MB. To read all items, pass the `after` of each page to the next
-        call, until `after` is None.
-
-        Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
+        call.
         """
         low, high = pattern.sort_key_range(known, since, until)
         numbers = () if "shard" in known else range(pattern.shards)
@@ -212,10 +205,10 @@ class Table:
     def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
-        """Query one shard (partition) of an access pattern.
+        """Query one shard (partition) of an access pattern. Return the items as pairs (sort key, image), and where it
+        stopped.
 
-        Returns (entries, stop). `entries`: the items as pairs (sort key, image), in the order of the access pattern.
-        `stop`: if more items may follow, the last sort key that was read; else None.
+        That is the last sort key that was read if more items may follow, else None.
         """
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
@@ -283,8 +276,7 @@ class Table:
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
         """Return the images (items in DynamoDB's JSON) under these keys, including expired and undecodable items.
 
-        The images are in any order. Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises
-        TableBusy if keys stay unprocessed.
+        They are in any order. Sends one BatchGetItem per 100 keys. Raises TableBusy if keys stay unprocessed.
         """
         found: list[Image] = []
         backoff = self.new_backoff()
@@ -299,17 +291,13 @@ class Table:
         return found
 
     def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
-        """Return all items of one partition as images (DynamoDB's JSON), including expired and undecodable items.
-
-        The read is strongly consistent. The archive Lambda uses this method, because it must not lose any item.
-        """
+        """Return all images of one partition, also expired and undecodable ones. The read is strongly consistent."""
         return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
     def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Return all items in the access pattern's key range, including expired and undecodable items.
+        """Return all images in the access pattern's key range, also expired and undecodable ones. Strongly consistent.
 
-        The items are images (DynamoDB's JSON). The read is strongly consistent. `since`: the start of the key range,
-        usually a time; "" means from the first item on.
+        `since`: the start of the key range, usually a time; "" means from the first item on.
         """
         low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
@@ -338,18 +326,14 @@ class Table:
             start = {"ExclusiveStartKey": last}
 
     def decode(self, image: Image) -> Any:
-        """Decode an image (an item in DynamoDB's JSON) by its `type` attribute. Return None if the item has expired.
-
-        Raises Unreadable if the type is unknown or the image is malformed.
-        """
+        """Decode an image by its `type` attribute. Return None if the item has expired. Raises Unreadable."""
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """Decode an item that a query returned. Return None if the item must be left out of the result.
+        """Decode an item that a query returned; None if it has expired, or the access pattern does not read its type.
 
-        An item is left out if it has expired, or if the access pattern does not read items of its type. If the item
-        cannot be decoded and the access pattern has a `view`, call `on_decode_error` and leave the item out. Raises
-        Unreadable if the item cannot be decoded and there is no `view`.
+        If it is unreadable and the access pattern has a `view`, call `on_decode_error` and return None. Else raise
+        Unreadable.
         """
         try:
             return self._decode_for_pattern(pattern, image)
@@ -360,10 +344,7 @@ class Table:
             return None
 
     def _decode_for_pattern(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
-        """Decode an image into the access pattern's `view`, or into the whole item if there is no view.
-
-        Returns None if the item has expired, or if the access pattern does not read items of this type.
-        """
+        """Decode an image into the pattern's `view`, or the whole item; None if expired or of another type."""
         row = self._row_of(image)
         if row not in pattern.rows or self._is_expired(image):
             return None
@@ -457,11 +438,7 @@ class Table:
         return send
 
     def _may_be_sent_again(self, writes: Sequence[Write[Any]], cancelled: ClientError) -> bool:
-        """Return whether a cancelled transaction may succeed if it is sent again.
-
-        Raises the `condition_error` of the first write whose condition failed, WriteImpossible if DynamoDB will never
-        accept a write, or the `busy_error` of a write whose item is busy.
-        """
+        """Return whether a cancelled transaction may succeed if it is sent again. Else raise the errors of `write`."""
         reasons = cast(Any, cancelled.response)["CancellationReasons"]
         for write, reason in zip(writes, reasons, strict=True):
             if reason["Code"] == "ConditionalCheckFailed":
@@ -480,10 +457,7 @@ class Table:
         return write.condition_error(self._row_of(found).decode(found) if found else None)
 
     def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
-        """Delete the items under these keys unconditionally, with one BatchWriteItem per 25 keys.
-
-        Unprocessed keys are sent again. Raises TableBusy if keys stay unprocessed.
-        """
+        """Delete the items under these keys, 25 per BatchWriteItem. Raises TableBusy if some stay unprocessed."""
         backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
@@ -501,8 +475,8 @@ class Table:
 def _decode_item(row: Row[Any], image: Image) -> Any:
     """Decode an image. Raises Unreadable if a newer version of this code wrote the item with a higher schema version.
 
-    The newer code may use the same attribute names with another meaning. Also, if this code wrote the item back, the
-    item would lose the attributes that only the newer code knows.
+    The newer code may use the same names with another meaning, and if this code wrote the item back, attributes would
+    be lost.
     """
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
@@ -513,17 +487,15 @@ def _decode_item(row: Row[Any], image: Image) -> Any:
 def highest_key_before(excluded: str) -> str:
     """Return the upper bound for a BETWEEN condition that matches all keys before `excluded`, but not `excluded`.
 
-    BETWEEN includes its bounds. So the result is `excluded` with the code of its last character lowered by one,
-    followed by the highest character. No key sorts between the result and `excluded`.
+    It is `excluded` with the code of its last character lowered by one, followed by the highest character.
     """
     return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Return whether an earlier attempt of a single write was applied, although the condition of the retry failed.
+    """Return whether the stored item `found` has the attributes of a single write whose condition failed.
 
-    The condition of a retry also fails if the first attempt was applied and only its response was lost. Then the stored
-    item (`found`) has the written attributes.
+    Then an earlier attempt was applied, and only its response was lost.
     """
     if found is None or write.resulting_attributes is None:
         return False

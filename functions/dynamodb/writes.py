@@ -19,10 +19,7 @@ WriteKind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 
 
 class WriteConflict(Exception):
-    """The condition of a write failed, usually because another process changed the item after it was read.
-
-    Read the item again and repeat the operation.
-    """
+    """The condition of a write failed, usually because the item changed after the read. Read it again and repeat."""
 
     def __init__(self, item_type: str) -> None:
         super().__init__(f"{item_type} changed meanwhile")
@@ -43,10 +40,10 @@ ConditionErrorFactory = Callable[[T | None], Exception]
 
 @dataclass(frozen=True, eq=False)
 class Write(Generic[T]):
-    """A conditional write of one item, which `Table.write` sends alone or in a transaction.
+    """A conditional write of one item, which `Table.write` sends alone or in a transaction. `request`: without
+    TableName.
 
-    `request`: the parameters of the operation without TableName. `condition_error`: creates the error to raise if the
-    condition fails.
+    `condition_error`: creates the error to raise if the condition fails.
     """
 
     kind: WriteKind
@@ -147,17 +144,15 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 def conflict_if_busy(write: Write[T]) -> Write[T]:
     """Return the write with WriteConflict as its `busy_error`, which is raised if another transaction changes the item.
 
-    Use it for an item that many transactions change. After the other transaction, the condition of this write would
-    fail. So it is cheaper to read the item again at once than to send the same transaction again.
+    Use it for an item that many transactions change: it is cheaper to read it again than to send the write again.
     """
     return replace(write, busy_error=partial(WriteConflict, write.row.type))
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Return a write that puts a copy (an item derived from another item, its source).
+    """Return a write that puts a copy, whose `version` is that of its source, unless the stored copy is as new.
 
-    The `version` of a copy is the version of the source from which it was derived. The write fails if the stored copy
-    has the same or a later version; with `or_same_version`, only if the stored copy has a later version.
+    With `or_same_version`, it also replaces a stored copy of the same version.
     """
     image = row.encode(item)
     condition = f"{IS_ABSENT} OR #version {'<=' if or_same_version else '<'} :version"
@@ -165,20 +160,13 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
 
 
 def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
-    """Return a write that puts a copy, if the stored copy has the version `previous`.
-
-    The `version` of a copy is the version of the source from which it was derived. `previous`: the version of the
-    source before the change. The write fails if the stored copy has another version, or if no copy is stored.
-    """
+    """Return a write that puts a copy, if the stored copy has the version `previous` of the source."""
     image, values = row.encode(item), {"read": {"N": str(previous)}}
     return _build("Put", row, image, IS_UNCHANGED, values, condition_error=condition_error, resulting_attributes=image)
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that overwrites the stored item, if its field `holder_field` has the value `holder_value`.
-
-    The write fails if the field has another value, or if there is no stored item.
-    """
+    """Return a write that overwrites the stored item, if its field `holder_field` has the value `holder_value`."""
     image, values = row.encode(item), {"holder": {"S": holder_value}}
     return _build("Put", row, image, f"#{holder_field} = :holder", values, resulting_attributes=image)
 
@@ -193,12 +181,10 @@ def update(
 ) -> Write[T]:
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
-    The write fails if the item changed since it was read. The request contains only the changed attributes, including
-    index keys. So attributes that only a newer version of this code knows keep their values. If the row's schema number
-    was raised, the item gets the new number, because older code must not read the new form. Raises ValueError if
-    `after.version` is not `before.version` + 1.
-
-    `keep_version`: the version stays. Then the write is no change of the item, and no event is published.
+    The write fails if the item changed since it was read. It sends only the changed attributes, with index keys, so
+    those that only newer code knows stay. If the row's schema number was raised, the item gets it, because older code
+    must not read the new form. Raises ValueError if `after.version` is not `before.version` + 1. `keep_version`: the
+    version stays. Then the write is no change of the item, and no event is published.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + (not keep_version):
@@ -222,10 +208,7 @@ def update(
 
 
 def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Write[T]:
-    """Return a write that overwrites an item with an item of another type under the same key.
-
-    The write fails if the old item changed since it was read.
-    """
+    """Return a write that overwrites an item, unless it changed since it was read, with one of another type."""
     old, image = before_row.encode(before), row.encode(item)
     return _build("Put", row, image, IS_UNCHANGED, {"read": old["version"]}, resulting_attributes=image)
 
@@ -244,15 +227,13 @@ def add_with_minimum(
     """Return a write that adds amounts to numeric fields of an existing item, and 1 to its version.
 
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
-    addition, by field name. The write fails if a field is below its minimum or if there is no item. `from_zero`: the
-    fields that count as 0 if the stored item does not have them. `texts`: other fields to set, with their text.
-    `former`: {name: other}: sets the field `name` to the value that the field `other` has before the addition.
+    addition. `from_zero`: the fields that count as 0 if the stored item does not have them. `texts`: other fields to
+    set, with their text. `former`: {name: other}: sets the field `name` to the value that the field `other` has before
+    the addition.
 
-    The condition does not compare the version. So the write can succeed even if another process changed the item
-    meanwhile.
-
-    If the response to an addition is lost, the stored item does not show whether the addition was applied. So
-    `Table.write` sends even a single addition with TransactWriteItems, whose ClientRequestToken makes a retry safe.
+    The condition does not compare the version, so other processes may change the item meanwhile. If the response is
+    lost, the item does not show whether the addition was applied. So `Table.write` sends even a single addition with
+    TransactWriteItems, whose ClientRequestToken makes a retry safe.
     """
     sets = ["#version = #version + :one"]
     sets += [
@@ -272,8 +253,7 @@ def add_with_minimum(
 def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
     """Return a write that puts an item, unless the numeric field `name` of the stored item is from `low` to `high`.
 
-    If the condition fails, this write never counts as applied, even if the stored item equals the new item. The equal
-    item may come from an earlier attempt of this write, or from another process, which may put an equal item.
+    If the condition fails, an equal stored item does not count as applied: another process may have put it.
     """
     values = {"low": {"N": str(low)}, "high": {"N": str(high)}}
     condition = f"{IS_ABSENT} OR NOT #{name} BETWEEN :low AND :high"
@@ -309,12 +289,10 @@ def copy_attributes(
 ) -> Write[T]:
     """Return a write that copies text attributes of a source item into an existing target item.
 
-    The write fails if the target already has the attributes from the same or a later version of the source. The write
-    does not change the target's own version. So another process that updates the target at the same time does not fail.
-
-    `attributes`: the text by attribute name; None removes the attribute. `source`: the name of the target's attribute
-    that stores the version of the source, and the version of the source to store there. `only_where`: the name of a
-    field of the target, and the allowed values of this field. The write fails if the field has another value.
+    The write fails if the target already has the attributes from the same or a later version of the source. The
+    target's own version stays, so that concurrent updates of it do not fail. `attributes`: the text by name; None
+    removes the attribute. `source`: the target's attribute for the version of the source, and this version.
+    `only_where`: the name of a field of the target, and its allowed values.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
@@ -358,20 +336,15 @@ def delete(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that deletes the item with this key, if its field `holder_field` has the value `holder_value`.
-
-    The write fails if the field has another value, or if there is no item with this key. The caller need not read the
-    item before.
-    """
+    """Return a write that deletes the item with this key, if its field `holder_field` has the value `holder_value`."""
     return _build("Delete", row, key, f"#{holder_field} = :holder", {"holder": {"S": holder_value}})
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
-    """Return a write that deletes a copy (an item derived from another item, its source), if it is older than `item`.
+    """Return a write that deletes the stored copy, if there is one and it is older than `item`.
 
-    `item`: the copy to delete, which a change of the source made unnecessary. Its `version` must be the version of the
-    source after this change, or the last version plus 1 if the source was deleted. The write fails if the stored copy
-    has the same or a later version than `item`. It succeeds if there is no stored copy.
+    The version of `item` is that of the source after the change that made the copy unnecessary, or the last version
+    plus 1 if the source was deleted.
     """
     image = row.encode(item)
     return _build("Delete", row, image, f"{IS_ABSENT} OR #version < :version", {"version": image["version"]})

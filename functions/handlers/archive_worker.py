@@ -77,16 +77,14 @@ def archive_events(shop: ShopContext, bucket: str, events: Sequence[ReceivedEven
 def archive_order(shop: ShopContext, bucket: str, order_id: str, expired_at: Instant) -> str | None:
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
-    The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
-    the table, except invoices, and replaces the order with a stub (a small item that points to the object). If the
-    customer is a guest, the erasure of the guest starts.
+    The function locks the order and writes the object to S3. Then it deletes the order's items from the table, except
+    invoices, and replaces the order with a stub. If the customer is a guest, the erasure of the guest starts.
 
-    `expired_at`: when the order's ExpiryMarker item (its ttl starts the archiving) expired. Returns None in these
-    cases:
-    - The order does not exist, or is archived already.
-    - Another delivery of the same event archives the order first.
-    - `start_archiving` postpones the archiving, for example because a refund is in progress. The order then has a new
-      ExpiryMarker item. When DynamoDB deletes that item at its ttl, the archiving starts again.
+    `expired_at`: when the order's expiry marker expired. Returns None if
+    - the order does not exist, or is archived already;
+    - another delivery of the same event archives the order first;
+    - `start_archiving` postpones the archiving, for example because a refund is in progress. A new expiry marker starts
+      it.
 
     Raises Mismatch, and deletes nothing, if an object exists already and lacks items that the table has.
     """
@@ -115,10 +113,7 @@ def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
 
 
 def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
-    """Return how many of these images (items in DynamoDB's JSON) are missing in an archive object.
-
-    An image that only the object contains is not counted: its item may have been deleted after the object was written.
-    """
+    """Return how many of these images an archive object lacks. It may have more, of items deleted since."""
     held = {object_store.to_canonical_json(image) for image in json.loads(body)["items"]}
     return sum(object_store.to_canonical_json(image) not in held for image in images)
 
@@ -129,12 +124,10 @@ def parse_archive(body: bytes) -> list[Image]:
 
 
 def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a binary value in DynamoDB's JSON: {"B": base64 text} becomes {"B": bytes}.
+    """Decode a binary value in DynamoDB's JSON: {"B": base64 text} becomes {"B": bytes}. A binary set is {"BS": [...]}.
 
-    A binary set, {"BS": [base64 text, ...]}, becomes {"BS": [bytes, ...]}. Any other object is returned unchanged.
-
-    `json.loads` calls this function for each JSON object. An object may also be a map with an attribute whose name is
-    "B". The value of such an attribute is never a text, but an object such as {"S": "x"}. So it is not decoded.
+    `json.loads` calls this function for each JSON object. Any other one is returned unchanged, also a map with an
+    attribute whose name is "B": the value of such an attribute is never a text, but an object such as {"S": "x"}.
     """
     match value:
         case {"B": str(content)}:

@@ -63,8 +63,7 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event: count the backlog, and add the numbers to the metrics.
 
     Returns the numbers by metric name. Raises RunIncomplete, and adds no metric, if a backlog cannot be read. If the
-    time is over before the first item of a backlog is read, the metric of this backlog is left out. So the alarm of the
-    metric keeps its state while the number is unknown.
+    time is over before the first item of a backlog is read, its metric is left out, so that its alarm keeps its state.
     """
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
@@ -97,10 +96,7 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
 
 
 class OverdueOrders:
-    """The orders that missed their payment or delivery deadline by more than OVERDUE_AFTER, as two lists.
-
-    `longest`: how long ago the oldest order that was read missed its deadline.
-    """
+    """The orders that missed their payment or delivery deadline by more than OVERDUE_AFTER. `longest`: the delay."""
 
     def __init__(self, shop: ShopContext, environment: BacklogMetricsEnvironment) -> None:
         self._now = shop.now()

@@ -76,10 +76,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 class AppliedRecord(NamedTuple):
-    """A stream record whose copies are written.
-
-    `contribution`: what its item adds to totals now; None if it adds nothing. `summary`: the change, for the log.
-    """
+    """A stream record whose copies are written. `contribution`: what it adds to totals. `summary`: for the log."""
 
     record: Record
     contribution: ContributionChange | None
@@ -87,10 +84,7 @@ class AppliedRecord(NamedTuple):
 
 
 def apply_record(shop: ShopContext, record: Record) -> Iterator[AppliedRecord]:
-    """Update the copies that are derived from the item in a stream record.
-
-    Yields nothing if the record does not count as a change, for example because a migration wrote it.
-    """
+    """Update the copies of the item in a stream record. Yields nothing for no change, such as by a migration."""
     changed = changes.parse_change(record)
     if changed is None:
         return
@@ -108,11 +102,10 @@ def apply_record(shop: ShopContext, record: Record) -> Iterator[AppliedRecord]:
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
-    """Write the planned changes to the copies of a changed item.
+    """Write the planned changes to the copies of a changed item: put snapshots, add log entries, and delete old copies.
 
-    Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
-    that are no longer needed. These writes have different keys and conditions of their own, so they are sent at the
-    same time. The copy that shows that all other copies are complete (`Snapshot.is_last`) is written last.
+    These writes have different keys and conditions of their own, so they are sent at the same time. The copy that shows
+    that all other copies are complete (`Snapshot.is_last`) is written last.
     """
     writes: list[Write[Any]] = [put_if_newer(row, item) for row, item in todo.put]
     writes += [delete_if_older(row, item) for row, item in todo.delete]
@@ -139,9 +132,8 @@ class NotPreviousVersion(Exception):
 def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
     """Write the copy that shows that all other copies of this version are complete (`Snapshot.is_last`).
 
-    The caller has already written the other copies that this change affects. If an earlier record could not be
-    processed, the copies of the previous version are incomplete. Then this function also writes all other copies, and
-    the log entries of the versions after the stored copy's version.
+    The caller has already written the others that this change affects. If an earlier record could not be processed,
+    this function also writes all other copies, and the log entries of the versions after the stored copy's version.
     """
     previous = changed.before.version if changed.before is not None else 0
     try:
@@ -183,9 +175,8 @@ The remaining 20 items are for totals that lose the contribution of an item (`to
 def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
     """Update the totals for all records of a batch, whose copies are written already.
 
-    Many orders change the same totals, such as the pieces of a product in this month. DynamoDB runs only one
-    transaction at a time on an item, so several records share a transaction. If this transaction fails, each of its
-    records is counted alone, so that no record fails because of another record.
+    Many orders change the same totals, and DynamoDB runs only one transaction at a time on an item. So several records
+    share a transaction. If it fails, each record is counted alone, so that none fails because of another.
     """
     for group in _fold(counted):
         if len(group) > 1:
@@ -201,8 +192,7 @@ def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[Count
 def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
     """Group the records whose contributions fit into one transaction. Keep only the latest record of each source item.
 
-    Records that change the same total share a group if they fit, so that few transactions change a busy total, such as
-    the pieces of the best-selling product.
+    Records that change the same total share a group if they fit, so that few transactions change a busy total.
     """
     latest = {contribution.source_id: (record, contribution) for record, contribution in counted}
     uses = Counter(where for _, contribution in latest.values() for where in contribution.contributions)
@@ -229,10 +219,9 @@ def _update(shop: ShopContext, contributions: Sequence[ContributionChange]) -> N
 
 
 def update_totals(shop: ShopContext, *contributions: ContributionChange) -> None:
-    """Update the totals (such as a rating) to which items add amounts. Safe to repeat.
+    """Update the totals (such as a rating) to which items add amounts, and store the amounts. Safe to repeat.
 
-    One transaction writes the totals and stores each item's amounts, so that a repeated call does not add them a second
-    time. Raises WriteConflict if another writer changed the same totals after this function read them.
+    Raises WriteConflict if another writer changed the same totals after this function read them.
     """
     if writes := total_writes(shop, *contributions):
         shop.table.write(*writes)
@@ -241,8 +230,7 @@ def update_totals(shop: ShopContext, *contributions: ContributionChange) -> None
 def total_writes(shop: ShopContext, *contributions: ContributionChange) -> list[Write[Any]]:
     """Return the writes that update the totals to which items add amounts. Returns [] if they are up to date.
 
-    For example, a review adds its stars to the rating of its product. `contributions`: for each source item, one
-    ContributionChange with the amounts that the item adds now.
+    `contributions`: for each source item, such as a review, the amounts that it adds now.
     """
     keys = {
         totals.total_key(row, item): row.key_of(item)

@@ -61,11 +61,10 @@ The text in the old image is replaced by "". So the two images still differ, and
 
 @observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
+    """Lambda entry point for a scheduled event: run the unfinished erasures for which there is time.
 
-    Runs the unfinished erasures for which there is time. Returns how many erasures were unfinished before this run, and
-    how many of them this run finished. Raises RunIncomplete at the end if a step failed, so that the invocation counts
-    as failed.
+    Returns how many erasures were unfinished before this run, and how many of them it finished. Raises RunIncomplete at
+    the end if a step failed, so that the invocation counts as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = clients.create_shop(environment.table_name)
@@ -110,10 +109,9 @@ open order needs its address, or because the order is being archived, or because
 def erase_customer_data(
     shop: ShopContext, archive_bucket: str, customer: ErasedCustomer, order_ids: Iterable[str], time_limit: TimeLimit
 ) -> set[ErasureOutcome]:
-    """Erase a customer's items, and remove the address and name from the customer's closed orders.
+    """Erase a customer's items, and remove the address and name from the closed orders. Return the different outcomes.
 
-    Returns the different outcomes that occurred, for the customer's own items, accounts and orders. If the time limit
-    is reached, the remaining orders are "kept".
+    If the time limit is reached, the remaining orders are "kept".
     """
     own = erase_items(shop, "customer_id", customer.customer_id)
     for account_id in list_account_ids_of_customer(shop, customer.customer_id) if erased_rows("account_id") else ():
@@ -128,10 +126,7 @@ def erase_customer_data(
 
 
 def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutcome:
-    """Remove the personal data of an order from the table, and from its archive object in S3. Returns the outcome.
-
-    An archived order can also have items in the table that its archive object does not contain.
-    """
+    """Remove the personal data of an order from the table, and from its archive object in S3. Return the outcome."""
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, Order) and (holds_personal_data(ORDER, order) or order.status == "ARCHIVING"):
         return "kept"
@@ -144,12 +139,10 @@ def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutc
 
 
 def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_key: str = "") -> bool:
-    """Delete all archive objects of an order except the current object. Return whether an object was deleted.
+    """Delete all archive objects of an order except that with `current_key`. Return whether an object was deleted.
 
-    `current_key`: the key of the current object, or "" if the order's items are in the table.
-
-    The name of an object contains the order's version. Objects with a later version than `order.version` are kept too,
-    because the archive Lambda may have archived the order again after `order` was read.
+    `current_key`: "" if the order's items are in the table. Objects with a later version than `order.version` are kept
+    too, because the order may have been archived again after `order` was read.
     """
 
     def should_keep(key: str) -> bool:
@@ -159,11 +152,10 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
 
 
 def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by an object without personal data. Delete its other archive objects.
+    """Replace an order's archive object by one without personal data, and delete its others. Return whether it was
+    replaced.
 
-    `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is
-    updated to point to the new object. Invoices keep their personal data. If the current object has no other personal
-    data, it is not replaced. Returns whether it was replaced.
+    `stub`: the small item that points to the object. Invoices keep their personal data.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
@@ -180,12 +172,10 @@ def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: Archi
 
 # The functions below redact the failure store: the S3 bucket with records and messages that could not be processed.
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str], seed: str) -> bool:
-    """Remove the personal data of these customers from all objects in the failure store, an S3 bucket.
+    """Remove the personal data of these customers from all records and messages in the failure store, an S3 bucket.
 
-    Returns True if no object contains their personal data any more. `seed`: chooses the first object.
-
-    The objects contain stream records and messages that a Lambda could not process. An operator can still process a
-    redacted record again, because the operator's tool reads the current item from the table.
+    Returns True if no object has their personal data any more. `seed`: chooses the first object. An operator can still
+    process a redacted record again, because the tool reads the current item from the table.
     """
     keys = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
     documents = WorkList(_begin_anywhere(keys, seed), lambda key: _redact_document(bucket, key, customer_ids))
@@ -209,8 +199,7 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
     """Remove the personal data of these customers from a stream record. Return how many values were redacted.
 
-    If an attribute differed between the old and the new image, it still differs afterwards. So the record still
-    describes the same change.
+    What differed between the old and the new image still differs, so the record describes the same change.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     names = {*personal_attributes(old), *personal_attributes(new)}  # the types can differ: Customer, ErasedCustomer
@@ -231,10 +220,7 @@ def _image(record: Any, name: str) -> dict[str, Any]:
 
 
 def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
-    """Return an attribute value with every text replaced by `replacement`.
-
-    Texts and maps keep their types, so that the record can still be processed. Any other type becomes NULL.
-    """
+    """Return an attribute value with every text replaced. Texts and maps keep their types; any other becomes NULL."""
     match value:
         case {"S": _}:
             return {"S": replacement}
@@ -244,10 +230,7 @@ def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
 
 
 def _customer_id_of(image: dict[str, Any]) -> str | None:
-    """Return the id of the customer to whom an image (an item in DynamoDB's JSON) belongs.
-
-    Returns None if there is no customer id, or if the image is malformed.
-    """
+    """Return the id of the customer to whom an image belongs, or None, also if the image is malformed."""
     for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
         text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None
         if isinstance(text, str) and text.startswith(prefix):

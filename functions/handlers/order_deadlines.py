@@ -31,11 +31,9 @@ from functions.shop.shop import ShopContext
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z", "group": 0, "groups": 4}`.
 
-    Ends orders that are not paid in time (new status LAPSED). Marks shipped orders as delivered if their delivery is
-    not confirmed in time. Returns how many orders were ended and how many were marked. Raises RunIncomplete at the end
-    if an order failed, so that the invocation counts as failed.
-
-    `group`, `groups`: process every `groups`-th shard, from number `group` on. Without these, process all shards.
+    Ends orders that are not paid in time (new status LAPSED), and marks shipped orders as delivered if their delivery
+    is not confirmed in time. Returns both numbers. Raises RunIncomplete at the end if an order failed. `group`,
+    `groups`: process every `groups`-th shard, from number `group` on; by default all.
     """
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(

@@ -77,8 +77,7 @@ def send_notification(
     """Send the mail about an order event to the customer, and log the result. Defer the mail if SES refuses it for now.
 
     Sends nothing if the mail was already sent, the event has no customer, the customer was erased or wants no mails, or
-    the order is archived. If the error Permanent is raised, the event is parked (stored in the failure store). After
-    any other error, the queue delivers the event again. Raises NoTimeLeft if the invocation is near its end.
+    the order is archived. Raises Permanent to have the event parked, NoTimeLeft, and other errors for a retry.
     """
     customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
     kind = MAIL_KIND_BY_EVENT[event.name]

@@ -78,9 +78,8 @@ def alert_followers(
 ) -> None:
     """Send the mails about an event to one page of followers, then send the queue message for the next page.
 
-    Defers the page if SES refuses a mail for now. Raises Permanent if the position or number of the page in the message
-    is malformed, or if the chain has MAX_PAGES pages. Raises PageIncomplete or another error if the message must be
-    delivered again.
+    Defers the page if SES refuses a mail for now. Raises Permanent if the position or number of the page is malformed,
+    or the chain has MAX_PAGES pages. Raises PageIncomplete or another error if the message must be delivered again.
     """
     (event,) = events
     body = json.loads(message["body"])
@@ -124,11 +123,10 @@ def _send_alerts(
     product: Product,
     followers: tuple[str, ...],
 ) -> int:
-    """Send the mails to these followers within the mail rate limit. Returns how many mails were sent.
+    """Send the mails to these followers within the mail rate limit. Return how many mails were sent.
 
-    If the mail provider rejects a mail permanently, the error is only logged. Raises MailRefused if the provider
-    refused a mail for now, and PageIncomplete if a mail failed for another reason. Stops early if the provider refuses
-    all mails, or after MAX_FAILURES_PER_PAGE failed mails.
+    A permanent rejection is only logged. Raises MailRefused if the provider refused a mail for now, and PageIncomplete
+    if one failed for another reason. Stops early if all mails are refused, or after MAX_FAILURES_PER_PAGE failed mails.
     """
     mails, failures = 0, list[Exception]()
     batches = (

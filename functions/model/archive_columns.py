@@ -29,8 +29,8 @@ ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER
 def archive_columns() -> Mapping[str, Structure]:
     """Return the columns of each table of the archive, with the names that the archive objects use.
 
-    `orders` has a row for each archive object of an order. `activity` has a row for each expired activity entry. The
-    column of the day is not included, because the day is only in the key of an object.
+    `orders` has a row for each archive object of an order, and `activity` for each expired activity entry. The column
+    of the day is only in the key of an object.
     """
     items = reduce(_merge, (attributes(row.entity) for row in ARCHIVED_ROWS), TYPE_ATTRIBUTE)
     return {
@@ -50,10 +50,7 @@ def attributes(entity: Any) -> Structure:
 
 
 def value_type(hint: Any) -> Structure:
-    """Return the type of a value in DynamoDB's JSON, such as {"N": "string"} for an integer.
-
-    Raises TypeError if an item cannot contain a value of this type.
-    """
+    """Return the type of a value in DynamoDB's JSON, such as {"N": "string"}. Raises TypeError if it has none."""
     hint = unwrap_newtype(hint)
     if inner := unwrap_optional(hint):
         return value_type(inner)

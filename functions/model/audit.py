@@ -27,10 +27,7 @@ MAX_TEXT, MAX_CHANGES = 200, 20
 
 
 def audit_entry(change: Change, audit_days: int) -> AuditEntry | None:
-    """Return the entry of a change, or None if no stamp of staff is on the item. Pure, so safe to repeat.
-
-    `audit_days`: after how many days the entry expires.
-    """
+    """Return the entry of a change, kept for `audit_days`, or None if no stamp of staff is on the item."""
     stamp = None if change.after is None else change.image.get(AUDIT)
     if stamp is None or change.name == "OrderRestored":  # a restored item may still have the stamp of its last version
         return None
@@ -41,10 +38,7 @@ def audit_entry(change: Change, audit_days: int) -> AuditEntry | None:
 def make_entry(
     actor: Actor, key: Image, at: Instant, change_id: str, audit_days: int, *, before: Any = None, after: Any = None
 ) -> AuditEntry:
-    """Return an entry with what differs between two states of an item. `key`: an image with the item's PK and SK.
-
-    `before`, `after`: None if the item did not exist, or does not exist any more.
-    """
+    """Return an entry with what differs between two states of an item, or None. `key`: its PK and SK."""
     old, new = _told(before), _told(after)
     changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)][:MAX_CHANGES]
     return AuditEntry(

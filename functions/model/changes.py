@@ -28,10 +28,7 @@ If an inserted item has this attribute, the insertion is not reported as a chang
 
 
 class UnknownSchema(Permanent):
-    """The item or event has a schema version that this code does not know.
-
-    The code does not read such an item or event, because attributes may have a different meaning in that version.
-    """
+    """The item or event has a schema version that this code does not know: attributes may mean something else."""
 
 
 class NotReadable(Permanent):
@@ -70,10 +67,10 @@ class ChangeType:
     old_image_filter: Mapping[str, tuple[Any, ...]] | None = None
 
     def matches(self, before: Any, after: Any, expired: bool) -> bool:
-        """Return whether the change from the item `before` to the item `after` is of this type.
+        """Return whether the change from `before` (None if unknown or inserted) to `after` (None if removed) is of this
+        type.
 
-        `before` is None if the item was inserted, or if the record has no old image. `after` is None if the item was
-        removed. `expired`: whether DynamoDB deleted the item because its ttl had passed.
+        `expired`: whether DynamoDB deleted the item because its ttl had passed.
         """
         if self.only_ttl_deletion > expired:
             return False
@@ -89,10 +86,7 @@ class ChangeType:
 
 
 def _transition_happened(transition: states.Transition, before: Any, after: Any) -> bool:
-    """Return whether a state transition leads from the item `before` to the item `after`.
-
-    If `before` is None, the previous state is unknown. Then return whether `after` has the transition's target state.
-    """
+    """Return whether a state transition leads from `before` to `after`. Without `before`, only `after` is compared."""
     if before is None:
         return bool(transition.after == after.status)
     if before.status not in transition.before or transition.status_after(before.status) != after.status:
@@ -225,12 +219,8 @@ class Change:
 def parse_change(record: Record) -> Change | None:
     """Return the change that a stream record describes, or None if the record is not reported as a change.
 
-    Three kinds of records are not reported:
-    - The item's version stayed the same: a migration wrote the item, or attributes of another item were copied into it.
-    - The item is a total (a derived sum), or a marker (an item that records that an action was done).
-    - The item was inserted because its order was restored from the archive.
-
-    Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
+    Such are records with an unchanged version (of a migration, or copied attributes), of totals and markers, and
+    insertions by a restore. Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
     """
     try:
         return _parse_change(record)
@@ -268,10 +258,7 @@ def _parse_change(record: Record) -> Change | None:
 
 
 def is_restored_item(record: Record) -> bool:
-    """Return whether the record is the insertion of an item that was restored from the archive.
-
-    A restored item has the attribute `restored_at`.
-    """
+    """Return whether the record is the insertion of an item that a restore from the archive wrote (`restored_at`)."""
     return record["eventName"] == "INSERT" and RESTORED_ATTRIBUTE in record["dynamodb"].get("NewImage", {})
 
 
@@ -305,8 +292,8 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 def _change_time(item: Any, record: Record) -> Instant:
     """Return the time of a change from the item's own fields, so that a redelivered record gives the same time.
 
-    The field `created_at` gives only the time of the insertion. So if a modified item has no other time field,
-    return the record's ApproximateCreationDateTime instead, which is in whole seconds.
+    `created_at` is the time of an insertion only. If a modified item has no other time, return the record's
+    ApproximateCreationDateTime, in whole seconds.
     """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")
@@ -327,10 +314,7 @@ def make_change_id(row: Row[Any], image: Image, version: int, on: StreamEventNam
 
 
 def past_change(order: Order, event: OrderEvent) -> Change:
-    """Return a past change of an order, with the id and the customer that the change had when it happened.
-
-    `event`: the change, from the order's timeline.
-    """
+    """Return a past change of an order, an entry of its timeline, with the id and the customer that it had then."""
     is_of_guest = order.guest_id and event.version < (order.joined_version or 0)
     customer_id = order.guest_id if order.guest_id and is_of_guest else order.customer_id
     past = replace(
@@ -347,9 +331,6 @@ def past_change(order: Order, event: OrderEvent) -> Change:
 
 
 def make_stream_record(image: Image) -> Record:
-    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY.
-
-    `image`: the item in DynamoDB JSON, which becomes the record's new image.
-    """
+    """Return a stream record for the latest write of an item: INSERT for version 1, else MODIFY, with its image."""
     made = image.get("version") == {"N": "1"}
     return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

@@ -201,10 +201,9 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """Return the snapshots (copies under other keys) of a primary item, by (partition key, sort key).
+    """Return the snapshots of a primary item, with their rows, by (partition key, sort key).
 
-    Each value is a pair: the declaration of the snapshot's item type, and the snapshot. Do not use the result for an
-    order with the status ARCHIVING. The snapshots in the table stay as they were before the order got this status.
+    Not for an order with the status ARCHIVING: its snapshots stay as they were before.
     """
     copies = (
         (snapshot.target_row, copy)
@@ -228,11 +227,7 @@ def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CopyChanges:
-    """The writes that are due after a change: copies to put, copies to delete, log entries to append, and the copy to
-    write after all other copies (`Snapshot.is_last`).
-
-    Each element is a pair: the declaration of the item type, and the item.
-    """
+    """The writes that are due after a change, as pairs of row and item. `last`: the copy to write after all others."""
 
     put: tuple[tuple[Row[Any], Any], ...]
     delete: tuple[tuple[Row[Any], Any], ...]
@@ -275,9 +270,5 @@ def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
 
 
 def copies_differ(one: Any, two: Any) -> bool:
-    """Return whether two copies differ in more than their version.
-
-    A copy is not rewritten if only the version of its source changed. So the version of a stored copy may be lower than
-    the version of its source, although the copy is correct.
-    """
+    """Return whether two copies differ in more than their version. If not, the stored copy keeps a lower version."""
     return bool(replace(one, version=two.version) != two)

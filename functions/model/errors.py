@@ -2,7 +2,7 @@
 
 ShopError
 ├── InvalidInput(field, why)              a field of the request is invalid
-├── NotFound(what)                        the resource does not exist, or belongs to another customer
+├── NotFound(what)                        it does not exist, or the caller may not see it: the error hides which
 ├── NotAllowed(why)                       the caller may never do this
 ├── CommandRejected                       the command is valid, but the current data does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
@@ -16,7 +16,7 @@ ShopError
 │   ├── NotBought                         the product to review was not delivered with the caller's order
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
-│   ├── PriceChanged(changed)             prices changed since the client read them
+│   ├── PriceChanged(changed)             prices changed since they were read; `changed` has the new ones, by product
 │   ├── TotalChanged(total)               the order would cost another total than the client expects
 │   ├── NoTaxRate(country, tax_class)     the tax table has no rate for the destination of the order
 │   ├── ShippingMethodNotAvailable(shipping_method, available)  `available` has the ids that the order can choose
@@ -80,8 +80,6 @@ class AlreadyExists(CommandRejected):
 
 
 class NotEmpty(CommandRejected):
-    """The object to delete is not empty. `what`: what must be moved or removed first, such as "products"."""
-
     def __init__(self, what: str) -> None:
         super().__init__(f"it still has {what}")
         self.what = what
@@ -93,8 +91,6 @@ class EmailTaken(CommandRejected):
 
 
 class InAnotherCompany(CommandRejected):
-    """The customer is already in another company. `company_id`: the id of that company."""
-
     def __init__(self, company_id: str) -> None:
         super().__init__("a customer can be in one company only, and this customer is in another one")
         self.company_id = company_id
@@ -113,8 +109,6 @@ class Discontinued(CommandRejected):
 
 
 class UnknownCategory(CommandRejected):
-    """The category does not exist. `field`: the request's field that names the category. `why`: the error text."""
-
     def __init__(self, field: str, path: str) -> None:
         self.field, self.path, self.why = field, path, f"the category {path} does not exist: create it first"
         super().__init__(f"{field}: {self.why}")
@@ -132,32 +126,24 @@ class MixedCurrencies(CommandRejected):
 
 
 class OutOfStock(CommandRejected):
-    """There is not enough stock for the order. `short`: the quantity left, for each product with too little stock."""
-
     def __init__(self, short: Mapping[str, int]) -> None:
         super().__init__("not enough stock: " + ", ".join(f"{left} left of {id}" for id, left in short.items()))
         self.short = short
 
 
 class PriceChanged(CommandRejected):
-    """Prices changed since the client read them. `changed`: the current prices, by product id."""
-
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))
         self.changed = changed
 
 
 class TotalChanged(CommandRejected):
-    """The order would not cost what the client showed. `total`: what it would cost now, in minor units."""
-
     def __init__(self, total: int) -> None:
         super().__init__(f"the total is now {total}: show the customer a new quote")
         self.total = total
 
 
 class NoTaxRate(CommandRejected):
-    """The shop has a tax table, but without a rate for this destination and class of goods."""
-
     def __init__(self, country: str, tax_class: str) -> None:
         super().__init__(f"the shop does not sell goods of the tax class {tax_class} to {country}: it has no tax rate")
         self.country, self.tax_class = country, tax_class
@@ -178,16 +164,12 @@ class ShippingMethodNotAvailable(CommandRejected):
 
 
 class DiscountNotValid(CommandRejected):
-    """The discount code does not apply to this order. `why`: the reason in words."""
-
     def __init__(self, code: str, why: str) -> None:
         super().__init__(f"discount code {code}: {why}")
         self.code, self.why = code, why
 
 
 class InsufficientFunds(CommandRejected):
-    """The credit account does not have enough money. `balance`: its balance, in minor units."""
-
     def __init__(self, balance: int) -> None:
         super().__init__(f"the balance of the account is {balance}")
         self.balance = balance
@@ -211,24 +193,18 @@ class TooManyPayments(CommandRejected):
 
 
 class PaymentInProgress(CommandRejected):
-    """An earlier payment for the order cannot be cancelled, because its money is on its way."""
-
     def __init__(self, amount: int, currency: str) -> None:
         super().__init__("an earlier payment for this order is in progress: wait until it succeeds or fails")
         self.amount, self.currency = amount, currency
 
 
 class PaymentNotPossible(CommandRejected):
-    """The payment provider does not take this payment. `code`: the provider's error code, such as amount_too_small."""
-
     def __init__(self, code: str) -> None:
         super().__init__(f"the payment provider does not take this payment: {code}")
         self.code = code
 
 
 class TooMuch(CommandRejected):
-    """A quantity or amount is too large. `field`: the field of the request; `most`: the largest allowed value."""
-
     def __init__(self, field: str, most: int) -> None:
         super().__init__(f"{field}: the maximum is {most}")
         self.field, self.most = field, most
@@ -253,8 +229,6 @@ class WrongState(CommandRejected):
 
 
 class GuestLinkInvalid(ShopError):
-    """The token of a link to the order of a guest is not accepted."""
-
     def __init__(self, why: str) -> None:
         super().__init__(f"the link to the order {why}")
 

@@ -19,10 +19,9 @@ def dead_letter_writer(
 ) -> Callable[[Mapping[str, Any], str], None]:
     """Return a function that parks a record: it stores the record and the reason in the failure store, an S3 bucket.
 
-    `reader`: the name of the Lambda that could not process the record. The object's key is
-    `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. `names_by_error`: by the name
-    of an error class, the name that replaces `reader` if a record fails with this error. An existing object is never
-    replaced, because the erasure job may have removed personal data from it.
+    `reader`: the name of the Lambda that could not process the record, for the key `parked/{reader}/{hash}.json`. So a
+    redelivered record is stored once. `names_by_error`: by the name of an error class, a name that replaces `reader`.
+    An existing object is never replaced, because the erasure job may have removed personal data from it.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:

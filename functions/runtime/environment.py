@@ -298,10 +298,7 @@ def to_variables(environment: Any) -> dict[str, str]:
 
 
 def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-    """Return an instance of an environment class, with the values of these environment variables.
-
-    Raises KeyError if a variable is missing and its field has no default.
-    """
+    """Return an instance of an environment class. Raises KeyError if a variable without default is missing."""
     wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
     return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
 

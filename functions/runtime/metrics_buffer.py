@@ -28,8 +28,8 @@ class MetricsBuffer:
     def add_metric(self, metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
         """Add a value to a metric. `dimensions`: such as `currency` for an amount, but not `function`.
 
-        If the metric has `keep_each_value`, the log line has each value. For any other metric, the line has the sum of
-        the values. A zero is ignored, unless the metric has `keep_each_value` or is a gauge (a current level).
+        The log line has each value if the metric has `keep_each_value`, otherwise the sum. A zero is ignored, unless
+        the metric has `keep_each_value` or is a gauge (a current level).
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return
@@ -40,10 +40,7 @@ class MetricsBuffer:
             values[0] += value
 
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
-        """Yield the log lines with all metrics: one line for all metrics with the same values of their dimensions.
-
-        If a metric has more values than a line can hold, the remaining values are on additional lines.
-        """
+        """Yield the log lines with all metrics: one for equal dimensions, and more if it cannot hold all values."""
         left: dict[Dimensions, dict[MetricDefinition, list[float]]] = defaultdict(dict)
         for (dimensions, metric), values in self._values.items():
             left[dimensions][metric] = values

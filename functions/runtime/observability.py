@@ -38,10 +38,7 @@ def add_metric(metric: MetricDefinition, value: float = 1, **dimensions: str) ->
 
 
 def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
-    """Decorate a Lambda handler: add the Lambda's name to log lines, and log the metrics after each invocation.
-
-    The metrics are logged even if the handler raises an error.
-    """
+    """Decorate a Lambda handler: add the Lambda's name to log lines, and log the metrics, also after an error."""
     function_name = lambda_name_of_module(handler.__module__)
 
     @functools.wraps(handler)
@@ -70,10 +67,7 @@ def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[
 def _add_invocation_metrics(
     metrics_buffer: MetricsBuffer, event: Mapping[str, Any], before: tuple[float, float, int]
 ) -> None:
-    """Add metrics: the age of the stream records, the consumed capacity units and the throttled requests.
-
-    `before`: the value of `capacity_units.totals` at the start of the invocation.
-    """
+    """Add metrics: the age of the stream records, the units consumed since `before`, and throttled requests."""
     if (age_ms := _iterator_age_ms(event)) is not None:
         metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
     consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES_BY_FUNCTION)
@@ -84,8 +78,7 @@ def _add_invocation_metrics(
 def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
     """Log and count the throttled requests of an invocation: one line for each reason and table or index.
 
-    The line has the partition key of the last throttled request. If one customer owns the key, the line has only the
-    kind of the key, such as "CUSTOMER".
+    It has the partition key of the last throttled request, or only its kind, such as "CUSTOMER", if a customer owns it.
     """
     for why, requests in throttled.items():
         key = capacity_units.last_throttled_key(why)
@@ -105,10 +98,7 @@ def _resume_garbage_collection() -> None:
 
 
 def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
-    """Return the age in milliseconds of the oldest change in a batch of stream records.
-
-    Returns None if the event has no stream records.
-    """
+    """Return the age in milliseconds of the oldest change in a batch of stream records; None for other events."""
     changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
     times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
     made = [time for time in times if isinstance(time, int | float)]
@@ -116,11 +106,11 @@ def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
 
 
 def log_effect(message: str, shop: ShopContext, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
-    """Log the outcome of an event and count it in the metrics.
+    """Log the outcome of an event, with its age, its delivery attempt and the capacity units, and count it in the
+    metrics.
 
     `message`: the constant text of the log line. `effect`: the key of the result, such as an invoice id; None if the
-    event is a duplicate or had no result. `more`: additional fields. The log line also has the time since the change,
-    the delivery attempt and the consumed capacity units.
+    event is a duplicate or had no result. `more`: additional fields.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
     # In the local shop (on one machine, for development), a command can delete items as if their `ttl` had passed. The
@@ -135,10 +125,7 @@ def log_effect(message: str, shop: ShopContext, event: ReceivedEvent, *, effect:
 
 
 def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """Return a function that logs and counts a failed record.
-
-    It logs only the error's type and the record's ids, because the content of the record may be personal data.
-    """
+    """Return a function that logs and counts a failed record: only the error's type and ids, no personal data."""
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning(
@@ -150,10 +137,7 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
 
 
 def record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ids and keys that identify a stream record or an SQS message in the log.
-
-    Do not log other content of the record: it may be personal data.
-    """
+    """Return the ids and keys of a stream record or an SQS message for the log. Other content may be personal data."""
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
     return {

@@ -9,7 +9,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -43,12 +43,12 @@ def queue_handler(
     parked_form: Callable[[Record], Record] = lambda message: message,
     names_by_error: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[QueueHandler[E]], Callable[[dict[str, Any], Any], dict[str, Any]]]:
-    """Return a decorator that makes a function the Lambda handler of an SQS queue.
+    """Return a decorator that makes a function, which processes a MessageBatch, the Lambda handler of an SQS queue.
 
-    The decorated function processes a MessageBatch. The handler returns the ids of the messages that SQS must deliver
-    again. `environment_class`: the Lambda's class in functions/runtime/environment.py; it needs `table_name` and
-    `failures_bucket`. `margin_seconds`: no message is started if less time is left. `parked_form`: returns the form in
-    which a message is parked. `names_by_error`: see `dead_letter_writer`.
+    The handler returns the ids of the messages that SQS must deliver again. `environment_class`: the Lambda's class in
+    functions/runtime/environment.py, with `table_name` and `failures_bucket`. `margin_seconds`: no message is started
+    if less time is left. `parked_form`: returns the form in which a message is parked. `names_by_error`: see
+    `dead_letter_writer`.
     """
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -102,18 +102,11 @@ def _never_park(record: Record, reason: str) -> None:
     raise AssertionError(f"{record['messageId']} is parked although nothing was processed: {reason}")
 
 
+@dataclass(eq=False)
 class MessageBatch(RecordBatch):
     """A batch of SQS messages. If a message is marked for retry, SQS delivers it again."""
 
-    def __init__(
-        self,
-        records: Sequence[Record],
-        park: Callable[[Record, str], None],
-        log_failure: Callable[[Exception, Record], None],
-        is_out_of_time: Callable[[], bool] = lambda: False,
-    ) -> None:
-        super().__init__(records, park, log_failure, is_out_of_time)
-        self._retries: list[tuple[Record, float]] = []
+    _retries: list[tuple[Record, float]] = field(default_factory=list, init=False)
 
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])
@@ -169,7 +162,7 @@ class MessageBatch(RecordBatch):
     def apply_together(self, handle: Callable[[list[ReceivedEvent]], None]) -> None:
         """Call `handle` with the events of all messages. If this fails, call it with the event of each message alone.
 
-        So a message cannot fail because of another message. `handle` must be safe to repeat.
+        So no message fails because of another. `handle` must be safe to repeat.
         """
         if len(self.records) > 1 and not self.is_out_of_time():
             try:
@@ -182,10 +175,10 @@ class MessageBatch(RecordBatch):
             self.apply([message], handle)
 
     def apply(self, messages: Sequence[Record], handle: Callable[[list[ReceivedEvent]], None]) -> None:
-        """Call `handle` with the events of several messages together.
+        """Call `handle` with the events of several messages. Park them all if it raises Permanent, retry them after
+        others.
 
-        If `handle` raises Permanent, park all these messages (store them in the failure store). If `handle` raises
-        another error, mark all of them for retry. If too little time is left, mark them for retry without the call.
+        If too little time is left, mark them for retry without the call.
         """
         if self.is_out_of_time():
             for message in messages:

@@ -22,11 +22,7 @@ class RateLimiter:
         self._sleep_if_positive(self.record(0))
 
     def record(self, amount: float) -> float:
-        """Count `amount` units of work, without waiting.
-
-        Returns for how many seconds the caller must wait because of the work recorded before this call. A value of zero
-        or less means that no wait is needed.
-        """
+        """Count `amount` units of work. Return how many seconds the caller must wait because of earlier work."""
         with self._lock:
             now = self._clock().timestamp()
             seconds = self._next_at - now

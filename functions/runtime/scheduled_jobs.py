@@ -56,13 +56,11 @@ class ScheduledRun:
     _lock: Lock = field(default_factory=Lock)
 
     def process(self, *lists: WorkList[Any], time_limit: TimeLimit | None = None) -> None:
-        """Process the items of these lists. Stop when the time limit is reached; then the lists are not complete.
+        """Process the items of these lists, in turn. Stop when the time limit is reached; then the lists are not
+        complete.
 
-        The lanes take the items from all lists in turn, so no list waits for the end of another list. Each item is
-        taken once. If an item fails, the error is logged and counted, and the next item follows. If reading a list
-        fails, this counts as one failure, and the other lists are still processed.
-
-        `time_limit`: replaces the limit of the run for these lists.
+        Each item is taken once. If an item or the reading of a list fails, the error is logged and counted, and the
+        rest follows. `time_limit`: replaces the limit of the run for these lists.
         """
         limit, waiting = time_limit or self.time_limit, deque(lists)
 

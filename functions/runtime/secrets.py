@@ -11,19 +11,14 @@ SECRET_CACHE_SECONDS = 300
 
 @lru_cache(maxsize=8)
 def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new cache key
-    """Return the value of a secret, cached while the Lambda is warm.
-
-    `period`: a number that changes over time, such as the current hour. A new number makes the function read the secret
-    again, so that a rotated value takes effect.
-    """
+    """Return the value of a secret, cached as long as the `period`, such as the current hour, is the same."""
     return str(clients.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
 def get_valid_secrets(name: str, period: int) -> list[str]:
-    """Return the valid values of a secret that can be rotated: its current and its previous value.
+    """Return the values of a secret that can be rotated, JSON {"current": ..., "previous": ...}, except empty ones.
 
-    The secret is JSON {"current": ..., "previous": ...}. An empty value is left out. Raises ValueError if the secret is
-    not JSON. `period`: a number that changes over time. A new number makes the function read the secret again.
+    Raises ValueError if the secret is not JSON. `period`: as in `get_secret`.
     """
     kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]

@@ -35,10 +35,7 @@ class TimeLimit:
         self._is_logged = False
 
     def is_reached(self) -> bool:
-        """Return whether too little time is left to start another item. Call this only if there is another item.
-
-        The first time, the function logs and counts in the metrics that the invocation leaves work undone.
-        """
+        """Return whether too little time is left for another item. Logs and counts this the first time."""
         if self._remaining_ms() >= self._margin_ms:
             return False
         if not self._is_logged:

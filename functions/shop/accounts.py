@@ -19,7 +19,7 @@ from functions.model.patterns import ACCOUNT_BY_ID, ACCOUNTS_OF_CUSTOMER, CUSTOM
 from functions.model.table import ACCOUNT, CUSTOMER, ENTRY
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, require_registered
+from functions.shop.shop import Caller, ShopContext, require_found, require_registered
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """The characters of a gift card code: https://www.crockford.com/base32.html
@@ -35,8 +35,7 @@ CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 class CreditSource:
     """The account to take money from: the payer's own account or a gift card.
 
-    `by_code`: True if the payer gave the code of a gift card. In that case the owner of the account is not checked,
-    because anyone who knows the code may spend from the card.
+    `by_code`: True if the payer gave the code of a gift card. Anyone who knows the code may spend from the card.
     """
 
     account_id: str
@@ -44,27 +43,17 @@ class CreditSource:
 
 
 def gift_card_source(shop: ShopContext, code: str) -> CreditSource:
-    """Return the gift card with this code as a source of money. The function does not check that the card exists.
-
-    The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens.
-    """
+    """Return the gift card with this code, as people type it, as a source of money. The card may not exist."""
     return CreditSource(shop.derive_id("gift card", code.upper().translate(CODE_NORMALIZATION)), by_code=True)
 
 
 def store_credit_account_id(shop: ShopContext, customer_id: str, currency: str) -> str:
-    """Return the id of a customer's store credit account in this currency.
-
-    The id is derived from the customer's id and the currency. The function does not check that the account exists.
-    """
+    """Return the derived id of a customer's store credit account in this currency. The account may not exist."""
     return shop.derive_id("store credit", customer_id, currency)
 
 
 def get_spendable_account(shop: ShopContext, source: CreditSource, customer_id: str) -> Account:
-    """Return the account of `source` if this customer may spend from it.
-
-    A customer may spend from their own account, and from a gift card whose code the customer gave. Raises NotFound if
-    the account does not exist or the customer may not spend from it.
-    """
+    """Return the account of `source`. Raises NotFound if it does not exist or this customer may not spend from it."""
     account = shop.table.get(ACCOUNT_BY_ID, account_id=source.account_id)
     if account is None or not (source.by_code or account.customer_id == customer_id):
         raise NotFound("account")
@@ -81,12 +70,11 @@ def adjust_balance(
     other_account_id: str | None = None,
     order_id: str | None = None,
 ) -> list[Write[Any]]:
-    """Return the two writes that add `amount` to an account: the new balance and its ledger entry.
+    """Return the two writes that add `amount`, which may be negative, to an account: the new balance and its ledger
+    entry.
 
-    A negative `amount` takes money out of the account. The ledger entry stores `other_account_id` (the second account
-    of a transfer) and `order_id` (the order that is paid or refunded). The caller puts both writes into its
-    transaction. Raises InsufficientFunds if the new balance would be negative, and InvalidInput if it would exceed the
-    limit of an account.
+    The entry stores `other_account_id` (the second account of a transfer) and `order_id` (the order that is paid or
+    refunded). Raises InsufficientFunds if the new balance would be negative, and InvalidInput if it would be too high.
     """
     if account.balance + amount < 0:
         raise InsufficientFunds(account.balance)
@@ -115,15 +103,10 @@ def credit_account(
 ) -> list[Write[Any]]:
     """Return the writes that add `amount` to an account. The caller puts the writes into its transaction.
 
-    If the account does not exist, the writes create it as the store credit of the customer `customer_id`. If
-    `customer_id` is None, the account must exist.
-
-    The transaction raises WriteConflict if the account or its customer changed after this function read them. The
-    caller must then call this function again. All reads are strongly consistent.
-
-    Raises WrongCurrency if the account has another currency than `currency`. Raises InvalidInput if the new balance
-    would exceed the limit of an account. Raises NotFound if the customer of the account does not exist, for example
-    because the customer was erased. Also raises NotFound if the account does not exist and `customer_id` is None.
+    If the account does not exist, the writes create it as the store credit of `customer_id`; without a customer, it
+    raises NotFound. The transaction raises WriteConflict if the account or its customer changed after this function
+    read them: then call it again. Raises WrongCurrency, InvalidInput if the balance would be too high, and NotFound if
+    the customer does not exist, for example because the customer was erased.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     customer_check = _check_customer_exists(shop, account.customer_id if account else customer_id)
@@ -154,16 +137,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: ShopContext, customer_id: str | None) -> list[Write[Any]]:
-    """Read an account's customer, and return a check that fails the transaction if the customer changed after the read.
-
-    The returned list contains only this check. If `customer_id` is None (the account is a gift card without a
-    customer), the list is empty. Raises NotFound if the customer does not exist.
-    """
+    """Return a check that fails the transaction if the customer changes; [] without one. Raises NotFound."""
     if customer_id is None:
         return []
-    customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
-    if customer is None:
-        raise NotFound("customer")
+    customer = require_found(shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id), "customer")
     require_registered(customer, "give credit")
     return [check_unchanged(CUSTOMER, customer)]
 
@@ -198,14 +175,11 @@ def require_positive(amount: int) -> int:
 
 # commands -------------------------------------------------------------------------------------------------------------
 def issue_gift_card(shop: ShopContext, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
-    """Issue a new gift card with a balance of `amount`. Only staff may call this command.
+    """Issue a new gift card with a balance of `amount`, in minor units. Only staff may call this command.
 
-    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is
-    {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the idempotency key, so
-    a repeated request returns the same code. The code is never stored: the table, the logs and the backups contain no
-    gift card codes.
-
-    Raises InvalidInput and NotAllowed. Raises IdempotencyKeyReused if `key` was used for another request.
+    `key`: the idempotency key. The result is {"account_id", "code", "balance", "currency"}. The code is derived from
+    the caller's id and the key, so a repeated request returns the same code. The table, the logs and the backups
+    contain no codes. Raises InvalidInput, NotAllowed and IdempotencyKeyReused.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -233,10 +207,7 @@ def issue_gift_card(shop: ShopContext, caller: Caller, key: str, amount: int, cu
 
 
 def _derive_gift_card_code(shop: ShopContext, caller_id: str, key: str) -> str:
-    """Derive a gift card code from the caller's id, the idempotency key and the shop's secret key.
-
-    The code has 100 bits and the form XXXXX-XXXXX-XXXXX-XXXXX.
-    """
+    """Derive a gift card code, XXXXX-XXXXX-XXXXX-XXXXX, from the caller's id and key, and the secret key."""
     number = int.from_bytes(shop.digest("gift card code", caller_id, key), "big")
     text = "".join(CODE_ALPHABET[number >> 5 * place & 31] for place in range(CODE_LENGTH))
     return "-".join(text[start : start + CODE_GROUP_LENGTH] for start in range(0, CODE_LENGTH, CODE_GROUP_LENGTH))
@@ -248,8 +219,7 @@ def issue_store_credit(
     """Add store credit to a customer's account in this currency. Only staff may call this command.
 
     `key`: the idempotency key. The first credit creates the account. The result is {"account_id", "customer_id",
-    "amount", "currency"}. Raises NotFound if the customer does not exist, InvalidInput, NotAllowed, and
-    IdempotencyKeyReused if `key` was used for another request.
+    "amount", "currency"}. Raises NotFound, InvalidInput, NotAllowed and IdempotencyKeyReused.
     """
     caller.require_group("staff")
     account_id = store_credit_account_id(shop, customer_id, currency)
@@ -274,14 +244,12 @@ def transfer_credit(
 ) -> IdempotentResult:
     """Transfer credit from the caller's own account, or from a gift card, to any account.
 
-    `key`: the idempotency key. The result is {"account_id", "to", "amount", "currency", "balance"}. `balance` is the
-    balance of the paying account after the transfer.
+    `key`: the idempotency key. The result is {"account_id", "to", "amount", "currency", "balance"}, with the balance of
+    the paying account after the transfer.
 
-    Raises NotFound("account") if the paying account does not exist or the caller may not spend from it. Raises
-    NotFound("receiving account") if the receiving account does not exist or its customer was erased. Raises
-    InvalidInput if `amount` is not positive, or if the receiving account would exceed its balance limit. Raises
-    SelfTransfer if both accounts are the same account, and IdempotencyKeyReused if `key` was used for another request.
-    Also raises WrongCurrency and InsufficientFunds.
+    Raises NotFound("account") if the caller may not spend from the paying account, NotFound("receiving account"),
+    InvalidInput if `amount` is not positive or the receiving account would exceed its limit, SelfTransfer,
+    WrongCurrency, InsufficientFunds and IdempotencyKeyReused.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
@@ -306,37 +274,23 @@ def transfer_credit(
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_account(shop: ShopContext, caller: Caller, account_id: str) -> Account:
-    """Return an account (access pattern A27). Only its owner and staff may see it.
-
-    Raises NotFound if the account does not exist or belongs to another customer.
-    """
+    """Return an account (access pattern A27). Only its owner and staff may see it. Raises NotFound."""
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     return caller.require_own(account, "account")
 
 
 def get_gift_card(shop: ShopContext, code: str) -> Account:
-    """Return the gift card with this code (access pattern A27). Raises NotFound if no card has this code.
-
-    Anyone who knows the code may read the card, without being a customer.
-    """
+    """Return the gift card with this code (access pattern A27). Anyone with the code may call it. Raises NotFound."""
     return get_spendable_account(shop, gift_card_source(shop, code), "")
 
 
 def list_accounts_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Account]:
-    """Return a customer's store credit accounts, one per currency (access pattern A27c).
-
-    The read is eventually consistent, so a new account may be missing for a moment. Raises NotFound if the caller may
-    not see the customer.
-    """
+    """Return a customer's store credit accounts, one per currency (access pattern A27c). Eventually consistent."""
     request.caller.require_access(customer_id)
     return read_page(shop, request, ACCOUNTS_OF_CUSTOMER, customer_id=customer_id)
 
 
 def list_entries_of_account(shop: ShopContext, request: ListRequest, account_id: str) -> ListPage[Entry]:
-    """Return the ledger entries of an account, newest first (access pattern A27b).
-
-    Only the account's owner and staff may see the entries. Raises NotFound if the account does not exist or belongs to
-    another customer.
-    """
+    """Return the ledger entries of an account, newest first (access pattern A27b). Raises NotFound."""
     get_account(shop, request.caller, account_id)
     return read_page(shop, request, ENTRIES_OF_ACCOUNT, account_id=account_id)

@@ -11,21 +11,15 @@ from functions.shop.shop import ShopContext
 
 
 def list_activity_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Activity]:
-    """Return a customer's activity in the time range, newest first (access pattern A5).
-
-    Each activity item records one change of an order, and expires after 90 days. Raises NotFound if the caller may not
-    see the customer.
-    """
+    """Return a customer's activity in the time range, newest first (access pattern A5). Raises NotFound."""
     request.caller.require_access(customer_id)
     return read_page(shop, request, CUSTOMER_ACTIVITY, customer_id=customer_id)
 
 
 def list_activity_of_day(shop: ShopContext, request: ListRequest, day: str) -> ListPage[Activity]:
-    """Return the activity (changes of orders) of all customers on one day, newest first (access pattern A5b).
+    """Return the activity of all customers on one day in UTC, such as 2026-11-21, newest first (access pattern A5b).
 
-    `day`: a date in UTC, for example 2026-11-21. The items of a day are spread over several index keys (shards), to
-    prevent a hot key. So the query reads every shard and merges the results. Raises NotAllowed if the caller is not
-    staff.
+    The query reads all shards of the day, and merges the results. Raises NotAllowed if the caller is not staff.
     """
     request.caller.require_group("staff")
     return read_page(shop, request, ACTIVITY_BY_DAY, day=day)

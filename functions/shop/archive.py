@@ -80,19 +80,15 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 
 
 class NotReadyToArchive(Exception):
-    """The order cannot be archived yet. Retry later.
-
-    A refund may be in progress. Or the Lambda that reads the table's stream has not written everything yet: the copies
-    of the order, or the sales totals (best sellers, sales per minute) with the order and its returns.
-    """
+    """The order cannot be archived yet. Retry later: a refund is in progress, or copies or totals are behind."""
 
 
 @dataclass(frozen=True)
 class OrderSnapshot:
-    """An order that is being archived, and the images (items as DynamoDB JSON) of its whole partition.
+    """An order that is being archived, as it was before, and the images (items as DynamoDB JSON) of its whole
+    partition.
 
-    The order's own image shows the order as it was before archiving began. If an earlier attempt has already deleted
-    some items, they are missing in `images`, but the archive object contains them.
+    If an earlier attempt has already deleted some items, they are missing in `images`, but the archive object has them.
     """
 
     order: Order
@@ -105,19 +101,17 @@ class OrderSnapshot:
 
 
 def start_archiving(shop: ShopContext, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
-    """Lock an order for archiving and read all its items. Safe to repeat.
+    """Lock an order for archiving with the status ARCHIVING, and read all its items. Safe to repeat.
 
-    The lock is the status ARCHIVING. `expired_at`: when the order's expiry marker expired. Returns None in each of
-    these cases:
+    `expired_at`: when the order's expiry marker expired. Returns None if
     - the order is archived already or does not exist;
     - the order has an expiry marker, an item whose deletion at its TTL will start the archiving again;
     - a refund or a dispute may still move money of the order, or a credit note is due. Then this call writes a new
-      expiry marker.
+      marker.
 
-    Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's copies are behind, or if the
-    sales totals (best sellers, sales per minute) do not include the order or one of its returns yet. Also raises
-    NotReadyToArchive if a refund is in progress after the lock, for example because staff retried it just before the
-    lock.
+    Raises WrongState if the order is not closed. Raises NotReadyToArchive if the copies or the sales totals do not
+    include the order and its returns yet, or if a refund is in progress after the lock, for example because staff just
+    retried it.
     """
 
     def attempt() -> Order | None:
@@ -153,16 +147,13 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
     """Return what the stream reader has not derived yet from the order and its returns, as text.
 
     The copies of a change are written before its OrderSummary (see copies.py). So if the summary has the order's
-    version, the other copies are complete, too.
-
-    The sales totals are the best sellers and the sales per minute. A `Contribution` item records the amounts of one
-    order or return that these totals include. Totals become final some time after the sale: then they never change
-    again, and DynamoDB deletes the `Contribution` item later. So an order or a return whose totals are final is not
-    checked.
+    version, the other copies are complete, too. A `Contribution` item records the amounts of an order or return that
+    the sales totals include. DynamoDB deletes it later, after the totals have become final. Then the order or return is
+    not checked.
 
     `images`: all items of the order's partition, as DynamoDB JSON. `expired_at`: when the order's expiry marker
-    expired. On the developer's computer, this time may be in the future: the command `python -m local advance` deletes
-    expiry markers early. So totals that are final at that future time are not checked either.
+    expired. It may be in the future: `python -m local advance` deletes expiry markers early. Totals that are final then
+    are not checked.
     """
     sources: list[tuple[Row[Any], Any]] = [
         (ORDER, order),
@@ -186,12 +177,10 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
 def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     """Return the number of days to wait before archiving, or 0 if no money of the order can move any more.
 
-    `at`: the time from which to wait: now, or the time to which `python -m local advance` has advanced.
-
-    The order's items must stay in the table for that time, because refunds and disputes need them. The result is
-    RECHECK_DAYS if a refund is in progress, a dispute is open (`Payment.is_disputed`), or staff must still decide about
-    an unmatched payment or a failed refund. Otherwise the result is the number of days in which the
-    latest successful card refund may still fail. A failed refund does not count if nothing is left of its payment.
+    `at`: now, or the time to which `python -m local advance` has advanced. Refunds and disputes need the items of the
+    order. The result is RECHECK_DAYS if a refund is in progress, a dispute is open (`Payment.is_disputed`), or staff
+    must still decide about an unmatched payment or a failed refund. Otherwise it is the days in which the latest
+    successful card refund may still fail. A failed refund does not count if nothing is left of its payment.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
@@ -218,12 +207,9 @@ def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     """Return an image (item as DynamoDB JSON) as it was before the order was locked for archiving.
 
-    The lock changed only the order's own image. Any other image is returned unchanged. `images`: all images of the
-    order's partition.
-
-    The order's timeline has no entry for the lock. Its latest entry has the order's former status and version. The
-    order's former `updated_at` is the time of the latest entry that is not OrderRestored, because a restore from the
-    archive does not change `updated_at`.
+    The lock changed only the order's own image, and no timeline entry. The latest entry has the order's former status
+    and version. The former `updated_at` is the time of the latest entry that is not OrderRestored, which does not
+    change it.
     """
     if image["type"]["S"] != ORDER.type:
         return image
@@ -242,11 +228,10 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
 def replace_order_with_stub(
     shop: ShopContext, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
-    """Delete the archived items of an order from the table, then replace the order with its stub.
+    """Delete the archived items of an order, except invoices, then replace the order with its stub, a small item.
 
-    The stub is the small item that remains of an archived order. Invoices are not deleted. `archived_images`: the items
-    in the archive object, as DynamoDB JSON. `object_key` and `sha256`: the S3 key and the hash of the archive object.
-    The stub stores both. Raises WriteConflict if the order was already replaced.
+    `archived_images`: the items in the archive object, as DynamoDB JSON. `object_key` and `sha256`: those of the
+    object, for the stub. Raises WriteConflict if the order was already replaced.
     """
     to_delete = [image for image in archived_images if image["type"]["S"] not in TYPES_KEPT_IN_TABLE]
     shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in to_delete])

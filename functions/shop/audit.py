@@ -47,10 +47,7 @@ def record_action(shop: ShopContext, actor: Actor, item: str) -> AuditEntry:
 
 
 def deletion_entry(shop: ShopContext, row: Row[Any], item: Any) -> list[Write[Any]]:
-    """Return the write of the entry for a deletion by staff, for its transaction; [] if no member of staff is acting.
-
-    A deleted item cannot carry a stamp.
-    """
+    """Return the write of the entry for a deletion by staff, for its transaction; [] if nobody of staff acts."""
     actor = acting.get()
     if actor is None:
         return []
@@ -63,7 +60,7 @@ def deletion_entry(shop: ShopContext, row: Row[Any], item: Any) -> list[Write[An
 def list_audit_of_item(shop: ShopContext, request: ListRequest, item: str) -> ListPage[AuditEntry]:
     """Return what staff and operators did to an item and its neighbours in its partition, newest first (pattern A34).
 
-    `item`: such as ORDER:o1 or PRODUCT:mug. Only staff may call it. Raises NotAllowed.
+    `item`: such as ORDER:o1 or PRODUCT:mug. Raises NotAllowed if the caller is not staff.
     """
     request.caller.require_group("staff")
     return read_page(shop, request, AUDIT_OF_ITEM, item=item)

@@ -31,15 +31,14 @@ from functions.shop.orders import (
     save_order,
 )
 from functions.shop.refunds import plan_refunds
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict
 
 
 def put_expiry_marker(shop: ShopContext, order: Order, days: int, since: datetime | None = None) -> Write[ExpiryMarker]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
-    `days`: the number of days until the marker expires, counted from `since` (default: now). The marker contains the
-    order's version. If the table already has a marker with the same or a later version of the order, the write fails
-    with WriteConflict. This also applies to a marker that has expired, but is not deleted yet.
+    `days`: how long after `since` (default: now) the marker expires. The write fails with WriteConflict if the table
+    has a marker of the same or a later version of the order, also one that has expired, but is not deleted yet.
     """
     ends = (since or shop.now()) + timedelta(days=days)
     marker = ExpiryMarker(
@@ -55,12 +54,12 @@ def put_expiry_marker(shop: ShopContext, order: Order, days: int, since: datetim
 def _close_order(
     shop: ShopContext, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
-    """Close an order whose goods were not sent: put the goods back into stock, and refund the payments.
+    """Close an order whose goods were not sent: put the goods back into stock, and refund the payments. Return the
+    order.
 
-    If the order uses a limited discount code, the code can be used once more. `before`, `after`: the order before and
-    after the change of its status. `why`: the reason of the refunds. `extra_writes`: more writes for the same
-    transaction. A disputed payment cannot be refunded, so the order records the amount of that payment as owed. Returns
-    the closed order.
+    A limited discount code can be used once more. `before`, `after`: the order before and after the change of its
+    status. `why`: the reason of the refunds. `extra_writes`: for the same transaction. A disputed payment cannot be
+    refunded, so the order records its amount as owed.
     """
     plan = plan_refunds(shop, before, before.kept + before.owed, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
@@ -89,6 +88,7 @@ the warehouse refuses to cancel, the order gets this status again.
 """
 
 
+@retries_on_conflict
 def cancel_order(shop: ShopContext, caller: Caller, order_id: str, reason: str | None = None) -> Order:
     """Cancel an order, or ask the warehouse to cancel it if the warehouse has already received the order.
 
@@ -102,42 +102,35 @@ def cancel_order(shop: ShopContext, caller: Caller, order_id: str, reason: str |
     warehouse refused an earlier request, another call sends a new request. Raises NotFound, and WrongState if the order
     cannot be cancelled any more.
     """
-
-    def attempt() -> Order:
-        order = require_unarchived(get_order(shop, caller, order_id), "cancel")
-        if order.status in ("CANCELLED", "CANCEL_REQUESTED", "CUT_REQUESTED") or order.dropped:
-            return order
-        request = STOP_COMMAND_BY_STATUS.get(order.status)
-        after = apply_order_command(order, request or "cancel", shop.now_instant())
-        after = replace(after, cancel_reason=reason)
-        if request is None:
-            return _close_order(shop, order, after, "CANCELLED")
-        shop.table.write(*save_order(order, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    order = require_unarchived(get_order(shop, caller, order_id), "cancel")
+    if order.status in ("CANCELLED", "CANCEL_REQUESTED", "CUT_REQUESTED") or order.dropped:
+        return order
+    request = STOP_COMMAND_BY_STATUS.get(order.status)
+    after = apply_order_command(order, request or "cancel", shop.now_instant())
+    after = replace(after, cancel_reason=reason)
+    if request is None:
+        return _close_order(shop, order, after, "CANCELLED")
+    shop.table.write(*save_order(order, after))
+    return after
 
 
+@retries_on_conflict
 def agree_cancel(shop: ShopContext, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse agreed to cancel an order or the unsent goods of an order.
+    """Record that the warehouse agreed to cancel an order or its unsent goods. Only the warehouse and staff may call
+    it.
 
-    Only the warehouse and staff may call this command. Returns the order with its new status. If no goods were sent,
-    the status is CANCELLED. If some goods were sent, the status is SHIPPED, or DELIVERED if all sent goods have
-    arrived. Safe to repeat. Raises NotAllowed, NotFound, and WrongState, for example if the warehouse has sent the
-    goods in the meantime.
+    Returns the order: CANCELLED if no goods were sent, otherwise SHIPPED, or DELIVERED if all sent goods have arrived.
+    Safe to repeat. Raises NotAllowed, NotFound, and WrongState, for example if the warehouse has sent the goods in the
+    meantime.
     """
     caller.require_group("warehouse", "staff")
-
-    def attempt() -> Order:
-        order = get_unarchived_order(shop, order_id, "agree_cancel")
-        if order.status == "CANCELLED" or order.dropped:
-            return order
-        if order.status == "CUT_REQUESTED":
-            return _drop_unsent_goods(shop, order)
-        after = apply_order_command(order, "agree_cancel", shop.now_instant())
-        return _close_order(shop, order, after, "CANCELLED", _cancel_unsent_shipments(shop, order))
-
-    return retry_on_conflict(shop, attempt)
+    order = get_unarchived_order(shop, order_id, "agree_cancel")
+    if order.status == "CANCELLED" or order.dropped:
+        return order
+    if order.status == "CUT_REQUESTED":
+        return _drop_unsent_goods(shop, order)
+    after = apply_order_command(order, "agree_cancel", shop.now_instant())
+    return _close_order(shop, order, after, "CANCELLED", _cancel_unsent_shipments(shop, order))
 
 
 def _cancel_unsent_shipments(shop: ShopContext, order: Order) -> list[Write[Shipment]]:
@@ -151,9 +144,9 @@ def _cancel_unsent_shipments(shop: ShopContext, order: Order) -> list[Write[Ship
 def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
     """Cancel the unsent goods of an order: put them back into stock and refund their price. Return the order.
 
-    The refund is the price of the unsent goods less their share of the discount. The shipping costs are not refunded.
-    If a payment cannot be refunded because it is disputed, the order records the amount as owed. If all sent goods have
-    arrived, the order becomes DELIVERED. Otherwise it becomes SHIPPED.
+    The refund is the price of the unsent goods less their share of the discount, without shipping. The order records
+    the amount as owed if its payment is disputed. If all sent goods have arrived, it becomes DELIVERED, otherwise
+    SHIPPED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
@@ -180,34 +173,28 @@ def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
     return after
 
 
+@retries_on_conflict
 def refuse_cancel(shop: ShopContext, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse refused to cancel an order or its unsent goods.
+    """Record that the warehouse refused to cancel an order or its unsent goods. The order gets its former status back.
 
-    The order gets the status back that it had before the request, and the warehouse continues to send the goods.
-
-    Only the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, and WrongState if
-    the order's status does not allow the refusal.
+    Only the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound and WrongState.
     """
     caller.require_group("warehouse", "staff")
-
-    def attempt() -> Order:
-        order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # the warehouse has refused already, or was not asked to cancel
-            return order
-        command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
-        after = apply_order_command(order, command, shop.now_instant())
-        shop.table.write(*save_order(order, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    order = get_unarchived_order(shop, order_id, "refuse_cancel")
+    if order.status in STOP_COMMAND_BY_STATUS:  # the warehouse has refused already, or was not asked to cancel
+        return order
+    command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
+    after = apply_order_command(order, command, shop.now_instant())
+    shop.table.write(*save_order(order, after))
+    return after
 
 
 # expire unpaid orders -------------------------------------------------------------------------------------------------
 def list_unpaid_orders(shop: ShopContext, placed_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
-    """Yield the orders placed before this time that are not fully paid, oldest first.
+    """Yield the orders placed before this time that are not fully paid, oldest first. The index is eventually
+    consistent.
 
-    `shard`: reads only this shard (partition) of the index. The index is eventually consistent. So the result may
-    contain an order that is already paid.
+    `shard`: reads only this shard (partition) of the index.
     """
     return list_orders_placed_before(shop, "PENDING", placed_before, shard)
 
@@ -215,8 +202,7 @@ def list_unpaid_orders(shop: ShopContext, placed_before: datetime, shard: int | 
 def lapse_order(shop: ShopContext, order_id: str) -> bool:
     """Close an order that was not fully paid in time, and refund the amount that was paid. Safe to repeat.
 
-    Returns True if this call closed the order. Returns False if the order was already paid or closed, or if another
-    process changed it at the same time.
+    Returns whether this call closed the order. Otherwise it was paid or closed, or another process changed it just now.
     """
     try:
         order = get_unarchived_order(shop, order_id, "lapse")

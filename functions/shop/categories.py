@@ -6,14 +6,14 @@ table has no item for it.
 
 from dataclasses import replace
 
-from functions.dynamodb.writes import Write, check_exists, delete, put_if_absent, update
+from functions.dynamodb.writes import Write, check_exists, delete, put_if_absent
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, ancestor_paths
-from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
+from functions.model.errors import AlreadyExists, NotEmpty, UnknownCategory
 from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES, PRODUCTS_OF_CATEGORY
 from functions.model.table import CATEGORY
 from functions.shop.audit import deletion_entry
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict, save_change
 
 
 def create_category(
@@ -41,23 +41,17 @@ def _check_category_exists(catalog: str, path: str) -> Write[Category]:
     )
 
 
+@retries_on_conflict
 def rename_category(
     shop: ShopContext, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG
 ) -> Category:
     """Rename a category. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
-
-    def attempt() -> Category:
-        before = get_category(shop, path, catalog)
-        if before.name == name:
-            return before
-        after = replace(before, name=name, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(CATEGORY, before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = get_category(shop, path, catalog)
+    return save_change(shop, CATEGORY, before, replace(before, name=name))
 
 
+@retries_on_conflict
 def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str = DEFAULT_CATALOG) -> None:
     """Delete a category that has no subcategories and lists no products. Only staff may call it.
 
@@ -66,35 +60,23 @@ def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str =
     NotEmpty, NotAllowed, and NotFound, for example if an earlier call deleted the category.
     """
     caller.require_group("staff")
-
-    def attempt() -> None:
-        found = get_category(shop, path, catalog)
-        if shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=1).items:
-            raise NotEmpty("subcategories")
-        if shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=path, limit=1).items:
-            raise NotEmpty("products")
-        shop.table.write(delete(CATEGORY, found), *deletion_entry(shop, CATEGORY, found))
-
-    retry_on_conflict(shop, attempt)
+    found = get_category(shop, path, catalog)
+    if shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=1).items:
+        raise NotEmpty("subcategories")
+    if shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=path, limit=1).items:
+        raise NotEmpty("products")
+    shop.table.write(delete(CATEGORY, found), *deletion_entry(shop, CATEGORY, found))
 
 
 def get_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """Return a category (access pattern A8). Anyone may call it.
-
-    Raises NotFound if the table has no item for the category. The root path has an item only after staff create it.
-    """
-    found = shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path)
-    if found is None:
-        raise NotFound("category")
-    return found
+    """Return a category (access pattern A8). The root path has an item only after staff create it. Raises NotFound."""
+    return require_found(shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path), "category")
 
 
 def list_ancestors(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
     """Return all categories above a path, the topmost first (access pattern A8d). Anyone may call it.
 
-    The function sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent,
-    because this costs half as much as a strongly consistent read. So a category that was created just now may be
-    missing.
+    One eventually consistent BatchGetItem reads them, so a category that was created just now may be missing.
     """
     found: list[Category] = shop.table.batch_get(
         [CATEGORY.key(catalog=catalog, path=one) for one in ancestor_paths(path)]
@@ -105,10 +87,7 @@ def list_ancestors(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG)
 def list_children(
     shop: ShopContext, request: ListRequest, path: str, catalog: str = DEFAULT_CATALOG
 ) -> ListPage[Category]:
-    """Return the direct children of a path, sorted by path (access pattern A8b). Anyone may call it.
-
-    Returns an empty page of results if the path does not exist.
-    """
+    """Return the direct children of a path, sorted by path; none if it does not exist (access pattern A8b)."""
     return read_page(shop, request, CHILD_CATEGORIES, catalog=catalog, parent=path)
 
 

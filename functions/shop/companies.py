@@ -6,7 +6,7 @@ A customer is a member of at most one company. A customer whose data was erased 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum, delete, put_if_absent, update
+from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum, delete, put_if_absent
 from functions.model.entities import ArchivedOrder, Company, Customer, Order
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID, ORDERS_OF_COMPANY
@@ -15,7 +15,7 @@ from functions.shop.audit import deletion_entry
 from functions.shop.customers import get_customer
 from functions.shop.feed import read_orders
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, require_registered, retries_on_conflict, save_change
 
 
 def create_company(shop: ShopContext, caller: Caller, company_id: str, name: str) -> Company:
@@ -27,19 +27,12 @@ def create_company(shop: ShopContext, caller: Caller, company_id: str, name: str
     return company
 
 
+@retries_on_conflict
 def rename_company(shop: ShopContext, caller: Caller, company_id: str, name: str) -> Company:
     """Rename a company. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
-
-    def attempt() -> Company:
-        before = _get_company(shop, company_id)
-        if before.name == name:
-            return before
-        after = replace(before, name=name, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(COMPANY, before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = _get_company(shop, company_id)
+    return save_change(shop, COMPANY, before, replace(before, name=name))
 
 
 def list_companies(shop: ShopContext, request: ListRequest) -> ListPage[Company]:
@@ -48,6 +41,7 @@ def list_companies(shop: ShopContext, request: ListRequest) -> ListPage[Company]
     return read_page(shop, request, COMPANIES)
 
 
+@retries_on_conflict
 def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
     """Delete a company that has no members. Only staff may call it.
 
@@ -55,16 +49,13 @@ def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
     NotAllowed, and NotFound, for example if the company was deleted by an earlier call.
     """
     caller.require_group("staff")
-
-    def attempt() -> None:
-        found = _get_company(shop, company_id)
-        if found.member_count:
-            raise NotEmpty("members")
-        shop.table.write(delete(COMPANY, found), *deletion_entry(shop, COMPANY, found))
-
-    retry_on_conflict(shop, attempt)
+    found = _get_company(shop, company_id)
+    if found.member_count:
+        raise NotEmpty("members")
+    shop.table.write(delete(COMPANY, found), *deletion_entry(shop, COMPANY, found))
 
 
+@retries_on_conflict
 def add_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: str) -> Customer:
     """Make a customer a member of an existing company. Only staff may call it. Safe to repeat.
 
@@ -72,39 +63,26 @@ def add_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: 
     another company, WrongState if the customer is a guest, and NotAllowed.
     """
     caller.require_group("staff")
-
-    def attempt() -> Customer:
-        before = get_customer(shop, caller, customer_id)
-        if before.company_id == company_id:
-            return before
-        require_registered(before, "add a member")
-        if before.company_id is not None:
-            _get_company(shop, company_id)
-            raise InAnotherCompany(before.company_id)
-        after = replace(before, company_id=company_id, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(CUSTOMER, before, after), _change_member_count(company_id, 1, NotFound("company")))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = get_customer(shop, caller, customer_id)
+    if before.company_id == company_id:
+        return before
+    require_registered(before, "add a member")
+    if before.company_id is not None:
+        _get_company(shop, company_id)
+        raise InAnotherCompany(before.company_id)
+    count = _change_member_count(company_id, 1, NotFound("company"))
+    return save_change(shop, CUSTOMER, before, replace(before, company_id=company_id), count)
 
 
+@retries_on_conflict
 def remove_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: str) -> Customer:
-    """Remove a customer from a company. Nothing changes if the customer is not a member. Only staff may call it.
-
-    Safe to repeat. Raises NotAllowed, and NotFound if the customer or the company does not exist.
-    """
+    """Remove a customer from a company. Only staff may call it. Safe to repeat. Raises NotAllowed and NotFound."""
     caller.require_group("staff")
-
-    def attempt() -> Customer:
-        before = get_customer(shop, caller, customer_id)
-        if before.company_id != company_id:
-            _get_company(shop, company_id)
-            return before
-        after = replace(before, company_id=None, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(CUSTOMER, before, after), *leave_company(shop, before))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = get_customer(shop, caller, customer_id)
+    if before.company_id != company_id:
+        _get_company(shop, company_id)
+        return before
+    return save_change(shop, CUSTOMER, before, replace(before, company_id=None), *leave_company(shop, before))
 
 
 def leave_company(shop: ShopContext, member: Customer) -> Iterator[Write[Company]]:
@@ -127,11 +105,7 @@ def _change_member_count(company_id: str, difference: int, missing: Exception) -
 
 @dataclass(frozen=True)
 class CompanyWithMembers:
-    """One page of the list of a company's members, sorted by customer id.
-
-    `company`: the company itself on the first page, None on later pages. `cursor`: the cursor of the next page, or None
-    if there are no more members.
-    """
+    """A page of a company's members, sorted by customer id. `company`: None on all pages but the first."""
 
     company: Company | None
     members: tuple[Customer, ...]
@@ -139,11 +113,9 @@ class CompanyWithMembers:
 
 
 def get_company_with_members(shop: ShopContext, request: ListRequest, company_id: str) -> CompanyWithMembers:
-    """Return a company and a page of its members in one query (access pattern A6).
+    """Return a company and a page of its members in one query (access pattern A6). The index is eventually consistent.
 
-    Raises NotFound if the company does not exist, or if the caller is neither a member nor staff. The request's limit
-    is the maximum number of members of the page. The index is eventually consistent. So a customer who has just joined
-    may be missing, and a customer who has just left may still appear.
+    Raises NotFound if the company does not exist, or if the caller is neither a member nor staff.
     """
     if not (request.caller.is_staff or _is_member(shop, request.caller, company_id)):
         raise NotFound("company")
@@ -178,7 +150,4 @@ def _is_member(shop: ShopContext, caller: Caller, company_id: str) -> bool:
 
 def _get_company(shop: ShopContext, company_id: str) -> Company:
     """Return a company (access pattern A6b). Raises NotFound."""
-    found = shop.table.get(COMPANY_BY_ID, company_id=company_id)
-    if found is None:
-        raise NotFound("company")
-    return found
+    return require_found(shop.table.get(COMPANY_BY_ID, company_id=company_id), "company")

@@ -34,10 +34,7 @@ SERIES = "CN"
 
 # issue ----------------------------------------------------------------------------------------------------------------
 def issue_credit_note(shop: ShopContext, order_id: str) -> str | None:
-    """Issue the credit note that an order lacks, and return its number, or None if no credit note is due.
-
-    Safe to repeat. An order without an invoice gets its credit note when it has its invoice (module fulfilment).
-    """
+    """Issue the credit note that an order lacks, and return its number; None if none is due. Safe to repeat."""
     return retry_on_conflict(shop, lambda: _issue(shop, order_id))
 
 
@@ -61,10 +58,7 @@ def _issue(shop: ShopContext, order_id: str) -> str | None:
 
 
 def lacks_credit_note(order: Order, partition: Sequence[Image]) -> bool:
-    """Return whether a credit note of an invoiced order is due.
-
-    `partition`: all items of the order's partition, as DynamoDB JSON.
-    """
+    """Return whether a credit note of an invoiced order is due. `partition`: its items, as DynamoDB JSON."""
     documents = [INVOICE.decode(image) for image in partition if image["type"]["S"] == INVOICE.type]
     return bool(documents) and order.credited > sum(one.total for one in documents if one.kind == "CREDIT_NOTE")
 
@@ -151,7 +145,7 @@ def _tax_of_part(row: TaxLine, part: int) -> int:
 def list_undocumented_orders(shop: ShopContext, request: ListRequest) -> ListPage[Order]:
     """Return the orders with money that left outside the shop without a credit note, by the time of placing.
 
-    Only staff may call it. The index is eventually consistent. Raises NotAllowed.
+    The index is eventually consistent. Raises NotAllowed if the caller is not staff.
     """
     request.caller.require_group("staff")
     return read_page(shop, request, UNDOCUMENTED_ORDERS, documents_status="UNDOCUMENTED")

@@ -28,15 +28,12 @@ from functions.shop.started_payments import mark_outdated
 def pay_with_credit(
     shop: ShopContext, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
 ) -> IdempotentResult:
-    """Pay an order from its customer's store credit or from a gift card.
+    """Pay an order from its customer's store credit or from a gift card. The order becomes PAID if nothing is due any
+    more.
 
-    Only the order's customer and staff may call this command. `key`: the idempotency key. `amount`: the amount to pay
-    in the currency's smallest unit, for example cents. If `amount` is None, the due amount is paid, or the whole
-    balance of the account if the balance is lower. One transaction writes the account, its ledger entry, the payment
-    and the order. The order becomes PAID if nothing is due any more.
-
-    The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is
-    still due after the payment.
+    Only the order's customer and staff may call it. `key`: the idempotency key. `amount`: in minor units; None for the
+    due amount, or the balance of the account if that is lower. The result is {"order_id", "payment_id", "account_id",
+    "amount", "currency", "due"}, with the amount that is due after the payment.
 
     Raises NotFound, WrongState, WrongCurrency, InvalidInput, InsufficientFunds, TooManyPayments, IdempotencyKeyReused,
     and TooMuch if `amount` is more than the due amount.
@@ -73,15 +70,10 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """Return the amount to pay.
+    """Return the amount to pay: `amount`, or if it is None, the lower of the due amount and the balance.
 
-    If `amount` is given, that amount is paid. Raises InvalidInput if it is not positive, and TooMuch if it is more than
-    the due amount. The balance is not checked here.
-
-    If `amount` is None, the lower of the due amount and the balance is paid. Raises InsufficientFunds if the balance is
-    zero.
-
-    In both cases, raises WrongCurrency if the account has another currency than the order.
+    The balance is not checked for a given amount. Raises WrongCurrency, InvalidInput if `amount` is not positive,
+    TooMuch if it is more than the due amount, and InsufficientFunds if the balance to use is zero.
     """
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
@@ -111,11 +103,9 @@ def _build_payment(shop: ShopContext, order: Order, account: Account, amount: in
 
 
 def list_payments_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Payment]:
-    """Return all payments of an order, also the failed payments, sorted by payment id.
+    """Return all payments of an order, also the failed payments, sorted by payment id. Raises ArchiveUnavailable.
 
-    Only the order's customer and staff may read the payments. Staff also see payments for an order id that does not
-    exist. For customers, raises NotFound if the order does not exist or belongs to another customer. Raises
-    ArchiveUnavailable.
+    Staff also see payments for an order id that does not exist. For customers, raises NotFound.
     """
     return list_items_of_order(
         shop, request, PAYMENTS_OF_ORDER, order_id, get_order_or_none(shop, request.caller, order_id)

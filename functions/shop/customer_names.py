@@ -29,20 +29,16 @@ ORDERS_PER_PAGE = 100
 
 
 def refresh_name(shop: ShopContext, order: Order) -> None:
-    """Update the customer's name on an open order, if the profile changed after the name was copied from it.
+    """Update the customer's name on an open order, if the profile has a later version than the name. Safe to repeat.
 
-    The function reads the profile with one strongly consistent GetItem. The order stores the version of the profile
-    from which its name was copied. The function writes only if the profile now has a later version. Safe to repeat.
+    The function reads the profile with one strongly consistent GetItem.
     """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
 
 
 def get_newer_customer(shop: ShopContext, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the order's customer if the profile changed after its name was copied to the order.
-
-    Returns None if the order is closed, if the profile has not changed, or if the customer does not exist.
-    """
+    """Return the customer of an open order if the profile changed after its name was copied to the order; else None."""
     if order.status not in OPEN_STATUSES:
         return None
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -50,15 +46,11 @@ def get_newer_customer(shop: ShopContext, order: Order) -> Customer | ErasedCust
 
 
 def propagate_name(shop: ShopContext, change_id: str, customer_id: str) -> int:
-    """Write a customer's current name to all their open orders, and return the number of updated orders.
+    """Write a customer's current name to all their open orders, and return the number of orders that this call updated.
 
-    `change_id`: the id of this change of the name. The function reads the orders page by page, newest first. After each
-    page it stores its position in a ReactionProgress item with the id `change_id`. So the call is safe to repeat: a
-    redelivered message resumes at the stored position. The returned number includes only the orders that this call
-    updated.
-
-    Returns 0 if the customer does not exist. Raises WriteConflict if another delivery of the same message runs at the
-    same time.
+    `change_id`: the id of this change of the name. After each page of orders, newest first, the function stores its
+    position in a ReactionProgress item with this id. So the call is safe to repeat, and resumes there. Raises
+    WriteConflict if another delivery of the same message runs at the same time.
     """
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
@@ -82,10 +74,7 @@ def propagate_name(shop: ShopContext, change_id: str, customer_id: str) -> int:
 
 
 def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | ErasedCustomer) -> bool:
-    """Write the customer's name to an order and return True.
-
-    Return False if the order is closed, or if it already has the name from the same or a later version of the profile.
-    """
+    """Write the customer's name to an order. Return False if it is closed, or has the name of as late a version."""
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
         source = CUSTOMER_NAME_COPY.version_field, customer.version
@@ -106,13 +95,10 @@ def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | Era
 def _save_progress(
     shop: ShopContext, progress: ReactionProgress | None, change_id: str, after: str
 ) -> ReactionProgress:
-    """Store `after`, the position of the next page of orders, in a ReactionProgress item.
+    """Store `after`, the position of the next page of orders, in a ReactionProgress item, and return the item.
 
-    `change_id`: the id of the change of the name, and of the item. `progress`: the item with the previous position, or
-    None if no position is stored yet. Returns the new item.
-
-    The queue may deliver the message about this change twice at the same time. If the other delivery has stored a
-    position in the meantime, raises WriteConflict.
+    `progress`: the item with the previous position, or None. Raises WriteConflict if another delivery of the message,
+    which the queue may deliver twice at once, has stored a position in the meantime.
     """
     noted = ReactionProgress(
         effect_id=change_id,

@@ -38,7 +38,7 @@ from functions.model.patterns import (
 )
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict, save_change
 
 DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
 """The default choices: `email` for all mails, and one choice for each kind of mails that a customer can turn off."""
@@ -98,108 +98,78 @@ def hash_email(shop: ShopContext, email: str) -> str:
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
 
+@retries_on_conflict
 def change_profile(
     shop: ShopContext, caller: Caller, customer_id: str, name: str | None = None, language: str | None = None
 ) -> Customer:
-    """Change a customer's name, language, or both. None leaves a value as it is. Safe to repeat.
-
-    Raises NotFound if there is no such customer that the caller may see.
-    """
-
-    def attempt() -> Customer:
-        before = get_customer(shop, caller, customer_id)
-        wanted = replace(before, name=name or before.name, language=language or before.language)
-        if wanted == before:
-            return before
-        after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(CUSTOMER, before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    """Change a customer's name, language, or both. None leaves a value as it is. Safe to repeat. Raises NotFound."""
+    before = get_customer(shop, caller, customer_id)
+    wanted = replace(before, name=name or before.name, language=language or before.language)
+    return save_change(shop, CUSTOMER, before, wanted)
 
 
+@retries_on_conflict
 def change_email(
     shop: ShopContext, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]
 ) -> Customer:
     """Change a customer's e-mail address: one transaction reserves the new address and frees the old address.
 
-    Only the customer may call this command; staff may not. `get_verified_email` returns the caller's verified address.
-    It is called after the profile is read. If another request changes the profile at the same time, the profile is read
-    again and `get_verified_email` is called again. So the address that was verified last is stored.
-
-    Safe to repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the
-    caller may not see the customer. Raises NotAllowed if staff call it for a customer, and EmailTaken if another
-    customer has the new address.
+    `get_verified_email` returns the caller's verified address. After a conflict, the profile is read and it is called
+    again, so the address that was verified last is stored. Safe to repeat: an unchanged address is not written again.
+    Raises NotFound, NotAllowed if staff call it for a customer, and EmailTaken if another customer has the new address.
     """
-
-    def attempt() -> Customer:
-        before = get_customer(shop, caller, customer_id)
-        if caller.id != customer_id:
-            raise NotAllowed("only the customer can change the e-mail address")
-        email = get_verified_email()
-        if email == before.email:
-            return before
-        now, hashed = shop.now_instant(), hash_email(shop, email)
-        after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
-        # The profile must be the first write of the transaction, because the error of the first failed write is raised.
-        # If the same request arrives twice at once, two writes of the second transaction fail: the profile, and the
-        # EmailClaim item of the new address. The error of the profile is WriteConflict, so the second request is
-        # retried. The error of the EmailClaim item would be EmailTaken, and would reject the second request.
-        writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
-        if hashed != before.email_hash:
-            claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
-            claimed = EMAIL_CLAIM.key(email_hash=before.email_hash)
-            writes += [
-                put_if_absent(EMAIL_CLAIM, claim, condition_error=lambda found: EmailTaken()),
-                delete_if_held_by(EMAIL_CLAIM, claimed, "customer_id", customer_id),
-            ]
-        shop.table.write(*writes)
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = get_customer(shop, caller, customer_id)
+    if caller.id != customer_id:
+        raise NotAllowed("only the customer can change the e-mail address")
+    email = get_verified_email()
+    if email == before.email:
+        return before
+    now, hashed = shop.now_instant(), hash_email(shop, email)
+    after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
+    # The profile must be the first write of the transaction, because the error of the first failed write is raised.
+    # If the same request arrives twice at once, two writes of the second transaction fail: the profile, and the
+    # EmailClaim item of the new address. The error of the profile is WriteConflict, so the second request is
+    # retried. The error of the EmailClaim item would be EmailTaken, and would reject the second request.
+    writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
+    if hashed != before.email_hash:
+        claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
+        claimed = EMAIL_CLAIM.key(email_hash=before.email_hash)
+        writes += [
+            put_if_absent(EMAIL_CLAIM, claim, condition_error=lambda found: EmailTaken()),
+            delete_if_held_by(EMAIL_CLAIM, claimed, "customer_id", customer_id),
+        ]
+    shop.table.write(*writes)
+    return after
 
 
 def get_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Customer:
-    """Return a customer (access pattern A1).
-
-    Raises NotFound if the customer does not exist or the caller may not see it.
-    """
+    """Return a customer (access pattern A1). Raises NotFound."""
     caller.require_access(customer_id)
-    found = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
-    if found is None:
-        raise NotFound("customer")
-    return found
+    return require_found(shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id), "customer")
 
 
 def list_customers(shop: ShopContext, request: ListRequest) -> ListPage[Customer]:
-    """Return the customers who registered in the time range, newest first (access pattern A2b).
+    """Return the customers who registered in the time range, newest first (access pattern A2b). Only staff may call it.
 
-    Guests and erased customers are not listed. Only staff may call it. The index is eventually consistent. Raises
-    NotAllowed.
+    Guests and erased customers are not listed. The index is eventually consistent. Raises NotAllowed.
     """
     request.caller.require_group("staff")
     return read_page(shop, request, CUSTOMERS, listed_as=REGISTERED)
 
 
+@retries_on_conflict
 def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Customer:
     """Return the customer with this e-mail address (access pattern A2). Only staff may call it.
 
-    The function reads the EmailClaim item, which maps the hash of the address to a customer id, and then the customer.
-    Both reads are strongly consistent. Raises NotFound if no customer has the address, and NotAllowed.
+    Both reads, of the EmailClaim item and the customer, are strongly consistent. Raises NotFound and NotAllowed.
     """
     caller.require_group("staff")
     hashed = hash_email(shop, email)
-
-    def attempt() -> Customer:
-        claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=hashed)
-        if claim is None:
-            raise NotFound("customer")
-        found = get_customer(shop, caller, claim.customer_id)
-        if found.email_hash != hashed:  # the address changed between the two reads: read again
-            raise WriteConflict(EMAIL_CLAIM.type)
-        return found
-
-    return retry_on_conflict(shop, attempt)
+    claim = require_found(shop.table.get(CUSTOMER_BY_EMAIL, email_hash=hashed), "customer")
+    found = get_customer(shop, caller, claim.customer_id)
+    if found.email_hash != hashed:  # the address changed between the two reads: read again
+        raise WriteConflict(EMAIL_CLAIM.type)
+    return found
 
 
 def list_guests_by_email(shop: ShopContext, request: ListRequest, email: str) -> ListPage[Customer]:
@@ -213,10 +183,7 @@ def list_guests_by_email(shop: ShopContext, request: ListRequest, email: str) ->
 
 @dataclass(frozen=True)
 class CustomerOverview:
-    """A customer with their settings and newest orders.
-
-    `cursor`: the cursor of the page with older orders in the list of the customer's orders, or None if there are none.
-    """
+    """A customer with their settings and newest orders. `cursor`: that of the older orders in the list, or None."""
 
     customer: Customer
     settings: tuple[Settings, ...]
@@ -228,7 +195,7 @@ def get_customer_overview(shop: ShopContext, request: ListRequest, customer_id: 
     """Return a customer with settings and newest orders in one query (access pattern A3).
 
     The request's limit is the maximum number of items. The profile and each group of settings count as one item, and
-    come before the orders. Raises NotFound if the customer does not exist or the caller may not see the customer.
+    come before the orders. Raises NotFound.
     """
     request.caller.require_access(customer_id)
     page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=request.limit)
@@ -244,14 +211,12 @@ def get_customer_overview(shop: ShopContext, request: ListRequest, customer_id: 
 
 
 def list_settings_of_customer(shop: ShopContext, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
-    """Return the groups of settings that the customer has changed at least once (access pattern A4).
-
-    Raises NotFound if the caller may not see the customer.
-    """
+    """Return the groups of settings that the customer has ever changed (access pattern A4). Raises NotFound."""
     caller.require_access(customer_id)
     return shop.table.query(CUSTOMER_SETTINGS, customer_id=customer_id).items
 
 
+@retries_on_conflict
 def update_settings(
     shop: ShopContext,
     caller: Caller,
@@ -263,53 +228,45 @@ def update_settings(
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
     `name`: the name of the group. `choices`: for example {"shipments": False}. `decided_at`: choices that the customer
-    made after this time do not change. Raises NotFound if the customer does not exist or the caller may not see the
-    customer.
+    made after this time do not change. Raises NotFound.
     """
-
-    def attempt() -> Settings:
-        caller.require_access(customer_id)
-        now = shop.now_instant()
-        before = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
-        if before is None:
-            customer = get_customer(shop, caller, customer_id)
-            after = Settings(
-                customer_id=customer_id,
-                name=name,
-                choices=DEFAULT_NOTIFICATION_CHOICES | choices,
-                chosen_at=dict.fromkeys(choices, now),
-                created_at=now,
-                updated_at=now,
-            )
-            # Without this check, the settings of a customer who is erased at the same time would stay.
-            shop.table.write(put_if_absent(SETTINGS, after), check_unchanged(CUSTOMER, customer))
-            return after
-        chosen_at = before.chosen_at or {}
-        changed = {
-            choice: value
-            for choice, value in choices.items()
-            if before.choices.get(choice) != value and chosen_at.get(choice, "") <= (decided_at or now)
-        }
-        if not changed:
-            return before
-        after = replace(
-            before,
-            choices={**before.choices, **changed},
-            chosen_at={**chosen_at, **dict.fromkeys(changed, now)},
+    caller.require_access(customer_id)
+    now = shop.now_instant()
+    before = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
+    if before is None:
+        customer = get_customer(shop, caller, customer_id)
+        after = Settings(
+            customer_id=customer_id,
+            name=name,
+            choices=DEFAULT_NOTIFICATION_CHOICES | choices,
+            chosen_at=dict.fromkeys(choices, now),
+            created_at=now,
             updated_at=now,
-            version=before.version + 1,
         )
-        shop.table.write(update(SETTINGS, before, after))
+        # Without this check, the settings of a customer who is erased at the same time would stay.
+        shop.table.write(put_if_absent(SETTINGS, after), check_unchanged(CUSTOMER, customer))
         return after
-
-    return retry_on_conflict(shop, attempt)
+    chosen_at = before.chosen_at or {}
+    changed = {
+        choice: value
+        for choice, value in choices.items()
+        if before.choices.get(choice) != value and chosen_at.get(choice, "") <= (decided_at or now)
+    }
+    if not changed:
+        return before
+    after = replace(
+        before,
+        choices={**before.choices, **changed},
+        chosen_at={**chosen_at, **dict.fromkeys(changed, now)},
+        updated_at=now,
+        version=before.version + 1,
+    )
+    shop.table.write(update(SETTINGS, before, after))
+    return after
 
 
 def notification_choices(settings: Iterable[Any]) -> Mapping[str, bool]:
-    """Return all choices of the group "notifications". A choice that is not stored has its default value.
-
-    `settings`: items that may include the customer's settings.
-    """
+    """Return all choices of the group "notifications" in these items. A missing choice has its default."""
     chosen = next((one.choices for one in settings if isinstance(one, Settings) and one.name == "notifications"), {})
     return {name: chosen.get(name, default) for name, default in DEFAULT_NOTIFICATION_CHOICES.items()}
 

@@ -67,9 +67,8 @@ class ExportedItem:
 def export_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[ExportedItem]:
     """Return a page of all items that belong to a customer. A page may have a few more items than its limit.
 
-    The last page has no `cursor`. Any other page can be short. An item that changes during the export is exported once,
-    before or after the change. Raises NotFound if the caller may not see the customer, TableBusy while an order of the
-    customer is being archived, and ArchiveUnavailable.
+    Any page but the last, which has no `cursor`, can be short. An item that changes during the export is exported once.
+    Raises NotFound, TableBusy while an order of the customer is being archived, and ArchiveUnavailable.
     """
     request.caller.require_access(customer_id)
     paged = PagedQuery(shop, request, CUSTOMER_ITEM_COLLECTION, {"customer_id": customer_id})
@@ -152,8 +151,7 @@ def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int) 
 def _read_order(shop: ShopContext, order_id: str, after: str | None, limit: int) -> QueryPage[Any]:
     """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
 
-    Raises TableBusy while the order is being archived, because its items may be neither in the table nor in an object
-    that the order names.
+    Raises TableBusy while the order is being archived: its items may be neither in the table nor in a named object.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)

@@ -293,10 +293,7 @@ class Diagnosis:
 
 
 def diagnose_order(shop: ShopContext, caller: Caller, order_id: str) -> Diagnosis:
-    """Return what an order waits for, from the table (access patterns A12b and A25b). Writes nothing.
-
-    Raises NotAllowed if the caller is not staff, and NotFound.
-    """
+    """Return what an order waits for (access patterns A12b, A25b). Only staff may call it. Raises NotAllowed, NotFound."""
     caller.require_group("staff")
     return diagnose(shop, order_id)
 

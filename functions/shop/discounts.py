@@ -20,7 +20,7 @@ from functions.model.money import Currency, format_amount
 from functions.model.patterns import DISCOUNT_BY_CODE, DISCOUNTS, REDEMPTION_POOL_BY_CODE
 from functions.model.table import DISCOUNT, REDEMPTION_POOL
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retry_on_conflict
 
 MAX_PARTS = 20
 
@@ -52,15 +52,13 @@ def create_discount(
     limit: int | None = None,
     parts: int = 1,
 ) -> DiscountUsage:
-    """Create a discount code that is valid from `valid_from` until just before `valid_until`.
+    """Create a discount code that is valid from `valid_from` (default: now) until just before `valid_until`. Only for
+    staff.
 
-    By default the code is valid from now on without end. `rate`: in hundredths of a percent, from 1 to 10,000.
-    `minimum`: the lowest goods total, in the smallest unit of `currency`, for which the code is valid. `limit`: how
-    many orders may use the code, or None for any number. `parts`: the number of items that share the counter of a
-    limited code.
-
-    Only staff may call this command. One transaction writes the code and its counters. Raises InvalidInput,
-    AlreadyExists, NotAllowed.
+    `rate`: in hundredths of a percent, from 1 to 10,000. `minimum`: the lowest goods total with which the code is
+    valid, in the smallest unit of `currency`. `limit`: how many orders may use the code, or None for any number.
+    `parts`: the number of redemption pool parts of a limited code. One transaction writes them all. Raises
+    InvalidInput, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -98,10 +96,7 @@ def _validate_discount(discount: Discount) -> None:
 
 
 def _split_limit(discount: Discount) -> Iterator[RedemptionPool]:
-    """Yield the new redemption pool parts of a discount code: the items that together count its redemptions.
-
-    The limit is split as evenly as possible over these items. Yields nothing if the code has no limit.
-    """
+    """Yield the new redemption pool parts of a discount code, with even shares of its limit; none without a limit."""
     if discount.limit is not None:
         for part in range(discount.parts):
             left = discount.limit // discount.parts + (part < discount.limit % discount.parts)
@@ -109,10 +104,9 @@ def _split_limit(discount: Discount) -> Iterator[RedemptionPool]:
 
 
 def end_discount(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
-    """End the validity of a discount code now. Only staff may call it. Safe to repeat.
+    """End the validity of a discount code now. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed.
 
-    Orders that already use the code keep their discount. An order that is being placed at this moment may still get the
-    discount. Raises NotFound, NotAllowed.
+    Orders that already use the code, or are being placed at this moment, keep their discount.
     """
     caller.require_group("staff")
 
@@ -134,20 +128,17 @@ def list_discounts(shop: ShopContext, request: ListRequest) -> ListPage[Discount
 
 
 def get_discount_usage(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
-    """Return a discount code and how often it can still be redeemed (access patterns A22, C4).
+    """Return a discount code and how often it can still be redeemed (access patterns A22, C4). Raises NotFound,
+    NotAllowed.
 
-    Only staff may call it. Other callers could try many codes to find valid codes that are not meant for them. Raises
-    NotFound, NotAllowed.
+    Only staff may call it. Other callers could try many codes to find valid codes that are not meant for them.
     """
     caller.require_group("staff")
     return _get_usage(shop, _get_discount(shop, code))
 
 
 def _get_discount(shop: ShopContext, code: str) -> Discount:
-    found = shop.table.get(DISCOUNT_BY_CODE, code=normalize_code(code))
-    if found is None:
-        raise NotFound("discount code")
-    return found
+    return require_found(shop.table.get(DISCOUNT_BY_CODE, code=normalize_code(code)), "discount code")
 
 
 def _get_usage(shop: ShopContext, discount: Discount) -> DiscountUsage:
@@ -165,11 +156,10 @@ class RedemptionPoolEmpty(Exception):
 
 
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
-    """Return the order with the discount, which its total does not contain yet.
+    """Return the order with the discount, which its total does not contain yet. Nothing is written.
 
-    `discount`: the item of the code, or None if the code does not exist. The counter of a limited code can be split
-    over several items (redemption pool parts). The hash of the order's id selects one of these items for this order.
-    Raises DiscountNotValid if the code does not exist or is not valid for the order. Nothing is written.
+    `discount`: the item of the code, or None if it does not exist. The hash of the order's id selects a redemption pool
+    part of a limited code. Raises DiscountNotValid if the code does not exist or is not valid for the order.
     """
     if discount is None:
         raise DiscountNotValid(code, "it does not exist")
@@ -186,10 +176,7 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
-    """Return the reason why the discount is not valid for the order, or "" if it is valid.
-
-    `goods`: the total price of the goods in the currency's smallest unit.
-    """
+    """Return why the discount is not valid for the order with this price of its `goods`, or "" if it is valid."""
     now = order.placed_at
     if discount.valid_until is not None and discount.valid_until <= now:
         return f"it was valid until {discount.valid_until}"
@@ -207,8 +194,7 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 def use_fullest_part(shop: ShopContext, order: Order, discount: Discount) -> Order:
     """Assign the order to the redemption pool part with the most redemptions left, and return the changed order.
 
-    Redemption pool parts are the items that together count the redemptions of a limited discount code. Nothing is
-    written. Raises DiscountNotValid if no part has any redemptions left.
+    Nothing is written. Raises DiscountNotValid if no part has any redemptions left.
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
@@ -218,10 +204,9 @@ def use_fullest_part(shop: ShopContext, order: Order, discount: Discount) -> Ord
 
 
 def redeem(order: Order) -> Iterator[Write[RedemptionPool]]:
-    """Yield the write that decrements the counter of the order's limited discount code.
+    """Yield the write that takes a redemption of the order's limited discount code, if it has one.
 
-    Yield nothing if the order uses no limited code. The write raises RedemptionPoolEmpty if the counter item of this
-    order (its redemption pool part) has no redemptions left.
+    The write raises RedemptionPoolEmpty if the redemption pool part of this order has none left.
     """
     for key in _redemption_keys(order):
         yield add_with_minimum(
@@ -234,10 +219,7 @@ def redeem(order: Order) -> Iterator[Write[RedemptionPool]]:
 
 
 def release(order: Order) -> Iterator[Write[RedemptionPool]]:
-    """Yield the write that undoes an order's redemption of a limited discount code: it adds 1 to the counter.
-
-    Yield nothing if the order uses no limited code.
-    """
+    """Yield the write that gives a redemption of the order's limited discount code back, if the order has one."""
     for key in _redemption_keys(order):
         yield add_with_minimum(
             REDEMPTION_POOL, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
@@ -245,9 +227,6 @@ def release(order: Order) -> Iterator[Write[RedemptionPool]]:
 
 
 def _redemption_keys(order: Order) -> Iterator[Mapping[str, Any]]:
-    """Yield the key of the item that counts the order's use of a limited code.
-
-    Yield nothing if the order has no discount or its code is unlimited.
-    """
+    """Yield the key of the redemption pool part that the order uses, if it has a limited discount code."""
     if order.discount is not None and order.discount.part is not None:
         yield REDEMPTION_POOL.key(code=order.discount.code, part=order.discount.part)

@@ -70,17 +70,17 @@ def record_dispute(shop: ShopContext, event: ProviderDisputeEvent) -> Idempotent
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
     While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
-    time, the order records the amount that the shop owes to the customer. A requested refund that is not sent yet
-    becomes FAILED. When the last open dispute of the payment ends, the same transaction refunds the owed amount and
-    retries the failed refunds, if the payment still has the money.
+    time, the order records the owed amount. A requested refund that is not sent yet becomes FAILED. When the last open
+    dispute of the payment ends, the same transaction refunds the owed amount and retries the failed refunds, if the
+    money is left.
 
-    If the shop loses, the bank takes the disputed amount. If the order is not fully paid yet, this amount becomes due
-    again. Otherwise the order records it as refunded, and subtracts it from the owed amount. A dispute in another
-    currency than the payment counts as a dispute of the whole payment.
+    If the shop loses, the bank takes the disputed amount. It becomes due again if the order is not fully paid yet.
+    Otherwise the order records it as refunded, and subtracts it from the owed amount. A dispute in another currency
+    than the payment counts as a dispute of the whole payment.
 
-    The result is {"payment_id", "status", "reason"}. If the payment is not in the table, the dispute is kept until the
-    payment is there, and `status` is the status of the dispute. Raises TableBusy while the order is being archived. The
-    provider then sends the event again.
+    The result is {"payment_id", "status", "reason"}. If the payment is not in the table, the dispute is kept until it
+    is, and `status` is the status of the dispute. Raises TableBusy while the order is being archived. The provider
+    sends it again.
     """
 
     def decide(shop: ShopContext) -> Decision:
@@ -154,10 +154,7 @@ def _add_dispute(payment: Payment, event: KeptEvent) -> Payment:
 def _release_money(
     shop: ShopContext, order: OrderOrStub, payment: Payment, refunds: Sequence[Refund], *, retries: bool
 ) -> tuple[OrderOrStub, list[Write[Any]]]:
-    """Return the order, and the writes of the refunds that waited until the last dispute of the payment ended.
-
-    `retries`: whether failed refunds of the payment are retried, too.
-    """
+    """Return the order, and the writes of the refunds that waited until the last dispute of the payment ended."""
     left, number = compute_refundable(payment, refunds)
     writes: list[Write[Any]] = []
     if isinstance(order, Order) and not payment.unmatched and (pays := min(order.owed, left)):

@@ -42,7 +42,7 @@ from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORD
 from functions.shop import reviews
 from functions.shop.companies import leave_company
 from functions.shop.orders import save_order
-from functions.shop.shop import Caller, ShopContext, delete_if_exists, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, delete_if_exists, retries_on_conflict, save_change
 
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
@@ -54,47 +54,40 @@ completes the list. The period gives the operator time: it is as long as a dead-
 """
 
 
+@retries_on_conflict
 def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> ErasedCustomer:
-    """Start the erasure of a customer: delete the profile, the settings and the EmailClaim item. Safe to repeat.
+    """Start the erasure of a customer: delete the profile, the settings and the claim of the e-mail address.
 
-    The EmailClaim item reserves the e-mail address for the customer. Raises NotFound if the customer does not exist or
-    the caller may not see the customer.
+    Safe to repeat. Raises NotFound.
     """
-
-    def attempt() -> ErasedCustomer:
-        caller.require_access(customer_id)
-        found = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
-        if found is None:
-            raise NotFound("customer")
-        if isinstance(found, ErasedCustomer):
-            return found
-        now = shop.now_instant()
-        erased = ErasedCustomer(
-            customer_id=customer_id,
-            status="ERASING",
-            erased_at=now,
-            created_at=found.created_at,
-            updated_at=now,
-            version=found.version + 1,
-        )
-        # A guest may have the e-mail address of a registered customer, who keeps the EmailClaim item.
-        claims = ((row, _get_item(shop, row, found)) for row in erased_rows("profile"))
-        shop.table.write(
-            replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
-            *(delete(row, one) for row, one in claims if one is not None and one.customer_id == customer_id),
-            *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
-            *leave_company(shop, found),
-        )
-        return erased
-
-    return retry_on_conflict(shop, attempt)
+    caller.require_access(customer_id)
+    found = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
+    if found is None:
+        raise NotFound("customer")
+    if isinstance(found, ErasedCustomer):
+        return found
+    now = shop.now_instant()
+    erased = ErasedCustomer(
+        customer_id=customer_id,
+        status="ERASING",
+        erased_at=now,
+        created_at=found.created_at,
+        updated_at=now,
+        version=found.version + 1,
+    )
+    # A guest may have the e-mail address of a registered customer, who keeps the EmailClaim item.
+    claims = ((row, _get_item(shop, row, found)) for row in erased_rows("profile"))
+    shop.table.write(
+        replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
+        *(delete(row, one) for row, one in claims if one is not None and one.customer_id == customer_id),
+        *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
+        *leave_company(shop, found),
+    )
+    return erased
 
 
 def erase_guest(shop: ShopContext, customer_id: str) -> None:
-    """Start the erasure of a customer who is a guest, because the guest's order is archived. Safe to repeat.
-
-    For a registered customer, nothing is read or written.
-    """
+    """Start the erasure of a guest whose order is archived. Does nothing for a registered customer. Safe to repeat."""
     if not customer_id.startswith(GUEST_ID_PREFIX):
         return
     guest = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
@@ -140,20 +133,17 @@ def erase_items(shop: ShopContext, found_by: FoundBy, owner_id: str) -> bool:
     return found
 
 
+@retries_on_conflict
 def _erase_item(shop: ShopContext, row: Row[Any], item: Any) -> bool:
     """Delete an item, or clear its personal attributes, as its row declares. Return whether it had personal data."""
     if row.erasure == "delete":
         return delete_if_exists(shop, row, _get_by_key(row), **_key_fields(row, item))
-
-    def attempt() -> bool:
-        before = _get_item(shop, row, item)
-        if before is None or not holds_personal_data(row, before):
-            return False
-        cleared: dict[str, Any] = {**dict.fromkeys(row.personal or ()), "version": before.version + 1}
-        shop.table.write(update(row, before, replace(before, **cleared)))
-        return True
-
-    return retry_on_conflict(shop, attempt)
+    before = _get_item(shop, row, item)
+    if before is None or not holds_personal_data(row, before):
+        return False
+    cleared: dict[str, Any] = {**dict.fromkeys(row.personal or ()), "version": before.version + 1}
+    shop.table.write(update(row, before, replace(before, **cleared)))
+    return True
 
 
 def holds_personal_data(row: Row[Any], item: Any) -> bool:
@@ -182,53 +172,36 @@ def _key_fields(row: Row[Any], item: Any) -> dict[str, Any]:
     return {name: getattr(item, name) for name in _get_by_key(row).required_fields}
 
 
+@retries_on_conflict
 def remove_address_from_order(shop: ShopContext, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
-    Returns a pair. The first value is the stored order. It is an ArchivedOrder (a small item without an address) if the
-    order is archived, and None if the order does not exist. The second value is True if this call removed anything.
+    Returns the stored order, an ArchivedOrder if it is archived, or None; and whether this call removed anything.
     """
-
-    def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
-        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-        if not isinstance(order, Order) or order.status not in CLOSED_STATUSES or not holds_personal_data(ORDER, order):
-            return order, False
-        cleared: dict[str, Any] = dict.fromkeys(ORDER.personal or ())
-        after = replace(apply_order_command(order, "erase", shop.now_instant()), **cleared)
-        shop.table.write(*save_order(order, after))
-        return after, True
-
-    return retry_on_conflict(shop, attempt)
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    if not isinstance(order, Order) or order.status not in CLOSED_STATUSES or not holds_personal_data(ORDER, order):
+        return order, False
+    cleared: dict[str, Any] = dict.fromkeys(ORDER.personal or ())
+    after = replace(apply_order_command(order, "erase", shop.now_instant()), **cleared)
+    shop.table.write(*save_order(order, after))
+    return after, True
 
 
 def point_stub_to_object(shop: ShopContext, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
-    """Store the S3 key and SHA-256 hash of a rewritten archive object in the order's stub.
-
-    The stub is the small item that replaces an archived order in the table. Raises WriteConflict if the stub changed
-    after it was read.
-    """
+    """Store the S3 key and SHA-256 hash of a rewritten archive object in the order's stub. Raises WriteConflict."""
     after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
     shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
 def restart_settle_period(shop: ShopContext, erased: ErasedCustomer, now: datetime) -> None:
-    """Restart the settle period, the waiting time before an erasure is marked as finished. It now starts at `now`.
-
-    The caller has just found and removed data of the customer, so more data may appear. Raises WriteConflict if the
-    ErasedCustomer item changed after it was read.
-    """
+    """Restart the settle period `now`, because data of the customer was just removed. Raises WriteConflict."""
     after = replace(erased, updated_at=to_instant(now), version=erased.version + 1)
     shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
 def finish_erasure(shop: ShopContext, erased: ErasedCustomer, now: datetime) -> bool:
-    """Mark an erasure as finished and return True, or return False if its waiting time is not over yet.
-
-    The waiting time is SETTLE_PERIOD. It starts again each time that data of the customer is removed. Raises
-    WriteConflict if the ErasedCustomer item changed after it was read.
-    """
+    """Mark an erasure as finished and return True; False while its SETTLE_PERIOD is not over. Raises WriteConflict."""
     if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False
-    done = replace(erased, status="ERASED", updated_at=shop.now_instant(), version=erased.version + 1)
-    shop.table.write(update(ERASED_CUSTOMER, erased, done))
+    save_change(shop, ERASED_CUSTOMER, erased, replace(erased, status="ERASED"))
     return True

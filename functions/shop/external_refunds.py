@@ -55,11 +55,9 @@ def record_external_refund(shop: ShopContext, event: ExternalRefundEvent) -> Ide
     """Record a refund that was made at the provider, or its new status. Safe to repeat: an event id is applied once.
 
     The events of a refund may come in any sequence: the status only moves forward. The money counts as refunded from
-    the first event on, also while the refund is pending. If more money leaves than was paid, for example because a
-    return was credited before, the order records it as over-refunded.
-
-    The result is {"payment_id", "status", "reason"}, with the status of the refund. Raises TableBusy while the order is
-    being archived. The provider then sends the event again.
+    the first event on. If more money leaves than was paid, the order records it as over-refunded. The result is
+    {"payment_id", "status", "reason"}, with the status of the refund. Raises TableBusy while the order is being
+    archived. The provider then sends the event again.
     """
 
     def decide(shop: ShopContext) -> Decision:

@@ -102,27 +102,18 @@ def _position(entry: ListedOrder) -> str:
 
 
 def list_documents(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[Document]:
-    """Return the invoices and credit notes that were issued in the time range (access patterns A32 and A32b).
-
-    Raises NotAllowed if the caller is not staff.
-    """
+    """Return the invoices and credit notes issued in the time range (A32 and A32b). Raises NotAllowed."""
     request.caller.require_group("staff")
     return read_page(shop, request, DOCUMENTS_OLDEST_FIRST if oldest_first else DOCUMENTS_NEWEST_FIRST)
 
 
 def list_payments(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[MoneyEntry[Payment]]:
-    """Return the payments that came in the time range, also failed and unmatched ones (access patterns A33 and A33b).
-
-    Raises NotAllowed if the caller is not staff.
-    """
+    """Return the payments of the time range, also failed and unmatched ones (A33 and A33b). Raises NotAllowed."""
     return _list_money(shop, request, PAYMENT, "PAYMENTS", "payment_id", oldest_first)
 
 
 def list_refunds(shop: ShopContext, request: ListRequest, *, oldest_first: bool) -> ListPage[MoneyEntry[Refund]]:
-    """Return the refunds that were requested or reported in the time range (access patterns A33 and A33b).
-
-    Raises NotAllowed if the caller is not staff.
-    """
+    """Return the refunds of the time range, requested or reported (access patterns A33 and A33b). Raises NotAllowed."""
     return _list_money(shop, request, REFUND, "REFUNDS", "refund_id", oldest_first)
 
 
@@ -144,10 +135,9 @@ def _read_money(
 def read_list(
     shop: ShopContext, name: ListName, *, since: str, until: str, after: str | None, limit: int
 ) -> QueryPage[Any]:
-    """Return a page of a list, oldest first, for code that has no caller (access patterns A31b, A32b and A33b).
+    """Return a page of such a list, oldest first, for code that has no caller (access patterns A31b, A32b and A33b).
 
-    The items are those of `list_orders`, `list_documents`, `list_payments` or `list_refunds`. `after`: the position
-    that came with the previous page; None at the start. Safe to repeat.
+    `after`: the position that came with the previous page; None at the start. Safe to repeat.
     """
 
     def query(pattern: Query[Any], **known: str) -> QueryPage[Any]:

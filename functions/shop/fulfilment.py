@@ -46,22 +46,18 @@ class OrderWithPayments:
 
 
 def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
-    """Issue the invoice of a paid order and request its shipment. Safe to repeat.
-
-    Returns None, and changes nothing, if the order does not exist or is not PAID, for example because it is cancelled.
-    """
+    """Issue the invoice of an order and request its shipment. None if it is not a PAID order. Safe to repeat."""
     return fulfil_orders(shop, [order_id]).get(order_id)
 
 
 def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
-    """Fulfil several paid orders, all or none, with one transaction. Return the result by order id. Safe to repeat.
+    """Fulfil several paid orders, 24 at most, all or none, with one transaction. Return the result by order id.
 
-    An order that does not exist or is not PAID is left out. An order that was refunded before it got its invoice gets
-    its credit note, too, in another transaction. Raises WriteImpossible if DynamoDB will never accept the
-    transaction, because an order is too large. At most 24 orders fit into one transaction.
+    Safe to repeat. Any other order is left out. An order that was refunded before it got its invoice gets its credit
+    note, too, in another transaction. Raises WriteImpossible if an order is too large for DynamoDB.
 
-    `lanes`: how many series of invoice numbers a year has. All numbers are from one series: the first order's id
-    selects it. After a conflict, the next attempt takes the next series.
+    `lanes`: how many series of invoice numbers a year has. The first order's id selects the series, and each conflict
+    the next one.
     """
     ids = tuple(dict.fromkeys(order_ids))
     attempts = count(hash_to_bucket(ids[0], lanes))

@@ -27,7 +27,7 @@ def create_token(shop: ShopContext, guest: Customer, at: datetime | None = None)
 def link_to_order(guest: Customer, token: str, page_url: str, public_url: str) -> str:
     """Return the link that opens the order of a guest: in the shop's page, or in the API if no page is deployed.
 
-    The token of a link to the page is in the fragment of the address. Browsers do not send fragments to servers.
+    The page gets the token in the fragment of the address, which browsers do not send to servers.
     """
     if page_url:
         language = f"&language={guest.language}" if guest.language else ""

@@ -29,7 +29,7 @@ from functions.shop.placing import (
     derive_order_id,
     place_order,
 )
-from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_registered, retries_on_conflict, save_change
 
 MAX_JOINED_ORDERS = 25
 """How many orders of guests one call of `join_orders` reads."""
@@ -47,10 +47,7 @@ class GuestOrder:
 
 
 def new_guest(shop: ShopContext, key: str, email: str, name: str, language: str | None = None) -> Customer:
-    """Return the customer item of a guest. The same key and e-mail address always give the same ids.
-
-    Nothing is written. `language`: as in Customer.
-    """
+    """Return the customer item of a guest, with ids that follow from the key and the e-mail address. Writes nothing."""
     now, hashed = shop.now_instant(), hash_email(shop, email)
     guest_id = GUEST_ID_PREFIX + shop.derive_id("guest", hashed, key)
     return Customer(
@@ -108,22 +105,17 @@ def place_guest_order(
 
 
 # the links -----------------------------------------------------------------------------------------------------------
+@retries_on_conflict
 def renew_link(shop: ShopContext, caller: Caller, order_id: str) -> None:
     """Revoke all links to the order of a guest. The event GuestLinkRenewed then mails a new link to the guest.
 
-    A repeated call also revokes the link of the call before, and sends another mail. Raises NotFound if the order does
-    not exist, the caller may not see it or the guest was erased. Raises WrongState if the customer is registered.
+    A repeated call does this again. Raises NotFound, and WrongState if the customer is registered.
     """
-
-    def attempt() -> None:
-        owner = get_order_owner(shop, caller, order_id)
-        guest = get_customer(shop, caller, owner.customer_id)
-        if guest.link is None:
-            raise WrongState("customer", "REGISTERED", "renew the link")
-        after = replace(guest, link=guest.link + 1, updated_at=shop.now_instant(), version=guest.version + 1)
-        shop.table.write(update(CUSTOMER, guest, after))
-
-    retry_on_conflict(shop, attempt)
+    owner = get_order_owner(shop, caller, order_id)
+    guest = get_customer(shop, caller, owner.customer_id)
+    if guest.link is None:
+        raise WrongState("customer", "REGISTERED", "renew the link")
+    save_change(shop, CUSTOMER, guest, replace(guest, link=guest.link + 1))
 
 
 # joining --------------------------------------------------------------------------------------------------------------
@@ -139,9 +131,9 @@ def join_orders(shop: ShopContext, caller: Caller, customer_id: str) -> JoinedOr
     """Move the orders of guests with the customer's verified e-mail address to the customer's account. Safe to repeat.
 
     One call reads the newest MAX_JOINED_ORDERS guests with the address, from an index that may lack the latest ones.
-    Each order moves in its own transaction, with its items and the deletion of the guest. So its links do not work any
-    more. An archived order stays. So does an order with too many items for a transaction. Raises NotFound if the caller
-    may not see the customer, and WrongState if the customer is a guest.
+    Each order moves in its own transaction, which deletes the guest. So its links do not work any more. An archived
+    order stays, and one with too many items for a transaction. Raises NotFound, and WrongState if the customer is a
+    guest.
     """
     account = get_customer(shop, caller, customer_id)
     require_registered(account, "join orders")
@@ -150,39 +142,36 @@ def join_orders(shop: ShopContext, caller: Caller, customer_id: str) -> JoinedOr
     return JoinedOrders(joined, page.after is not None)
 
 
+@retries_on_conflict
 def _join(shop: ShopContext, customer_id: str, guest_id: str) -> bool:
     """Move the order of a guest to an account. Return False if it cannot move, or has moved already."""
-
-    def attempt() -> bool:
-        account = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
-        guest = shop.table.get(CUSTOMER_BY_ID, customer_id=guest_id)
-        if account is None or guest is None or guest.order_id is None or guest.email_hash != account.email_hash:
-            return False
-        if not _is_same_address(account.email, guest.email):
-            return False
-        order = shop.table.get(ORDER_BY_ID, order_id=guest.order_id)
-        if not isinstance(order, Order) or order.status == "ARCHIVING":
-            return False
-        after = replace(
-            apply_order_command(order, "join", shop.now_instant()),
-            customer_id=customer_id,
-            guest_id=guest_id,
-            joined_version=order.version + 1,
-            customer_name=account.name,
-            customer_version=account.version,
-        )
-        writes: list[Write[Any]] = [
-            *save_order(order, after),
-            delete(CUSTOMER, guest),
-            check_unchanged(CUSTOMER, account),
-            *_move_items(shop, order, customer_id),
-        ]
-        if len(writes) > MAX_ITEMS:
-            return False
-        shop.table.write(*writes)
-        return True
-
-    return retry_on_conflict(shop, attempt)
+    account = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
+    guest = shop.table.get(CUSTOMER_BY_ID, customer_id=guest_id)
+    if account is None or guest is None or guest.order_id is None or guest.email_hash != account.email_hash:
+        return False
+    if not _is_same_address(account.email, guest.email):
+        return False
+    order = shop.table.get(ORDER_BY_ID, order_id=guest.order_id)
+    if not isinstance(order, Order) or order.status == "ARCHIVING":
+        return False
+    after = replace(
+        apply_order_command(order, "join", shop.now_instant()),
+        customer_id=customer_id,
+        guest_id=guest_id,
+        joined_version=order.version + 1,
+        customer_name=account.name,
+        customer_version=account.version,
+    )
+    writes: list[Write[Any]] = [
+        *save_order(order, after),
+        delete(CUSTOMER, guest),
+        check_unchanged(CUSTOMER, account),
+        *_move_items(shop, order, customer_id),
+    ]
+    if len(writes) > MAX_ITEMS:
+        return False
+    shop.table.write(*writes)
+    return True
 
 
 def _is_same_address(one: str, other: str) -> bool:

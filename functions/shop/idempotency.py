@@ -62,10 +62,7 @@ class IdempotencyKey:
         return self._replay(done) if done else None
 
     def write(self, shop: ShopContext, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
-        """Store the writes of a command and its result in one transaction, and return the result.
-
-        If another request with this idempotency key was faster, write nothing and return that request's stored result.
-        """
+        """Store the writes and the result in one transaction. Return it, or the result of a faster equal request."""
         days = DAYS_BY_COMMAND.get(self.command)
         command_item = Command(
             caller=self.caller,
@@ -102,13 +99,12 @@ def run_idempotently(
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
-    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
-    a client uses the same `key` for another request. `decide` gets the shop, from which it reads, and returns the
-    writes and the JSON result. The transaction contains these writes and a Command item with the result. If the
-    transaction fails because an item has changed since `decide` read it, `decide` is called again.
+    `body`: the request, to detect that a client uses the same `key` for another request. `decide` gets the shop, from
+    which it reads, and returns the writes and the JSON result. The transaction contains these writes and a Command item
+    with the result. If an item has changed since `decide` read it, `decide` is called again.
 
-    A rejected command stores nothing, so its `key` can be used again. Raises IdempotencyKeyReused if `key` was used
-    before with another body. Also raises the errors of `decide` and its writes.
+    A rejected command stores nothing, so its `key` can be used again. Raises IdempotencyKeyReused, and the errors of
+    `decide` and its writes.
     """
     used = IdempotencyKey.of(shop, caller_id, key, command, body)
     return retry_on_conflict(shop, lambda: used.find_result(shop) or used.write(shop, *decide(shop)))

@@ -63,13 +63,12 @@ def import_products(
 ) -> IdempotentResult:
     """Store a product file in one transaction. Workers then write its products and stock. Only staff may call it.
 
-    `key`: the idempotency key. `body`: a value that identifies the file, to detect that `key` is used again with
-    another file. `read_lines`: a function that parses the lines of the file, and returns Rejected for an invalid line.
-    If several lines name the same product, only the first line is imported, because the workers may write the lines of
-    a file in any order. A rejected line is stored with the reason, and the other lines are still imported.
+    `key`: the idempotency key. `body`: identifies the file, to detect that `key` is used again with another.
+    `read_lines`: parses the lines, and returns Rejected for an invalid line. If several lines name the same product,
+    only the first is imported, because workers write lines in any order. A rejected line is stored with the reason.
 
-    The result is {"import_id", "lines", "rejected"}, where `lines` and `rejected` are numbers of lines. Raises
-    InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
+    The result is {"import_id", "lines", "rejected"} with numbers of lines. Raises InvalidInput, IdempotencyKeyReused,
+    NotAllowed, and the errors of `read_lines`.
     """
     caller.require_group("staff")
 
@@ -143,10 +142,9 @@ def write_part(
 ) -> ImportPart | None:
     """Write the remaining lines of an import part, a group of lines of the file. Safe to repeat.
 
-    Returns the import part with its new counts, or None if it has expired. `number`: the number of the import part,
-    from 0. `is_retry`: True if an earlier attempt to write this import part did not complete. `wait` is called before
-    each line, to limit the rate. Raises TableBusy if the table cannot be written now. Raises Permanent (a retry is
-    useless) if the lines of the import part do not exist.
+    Returns the import part with its new counts, or None if it has expired. `number`: that of the part, from 0.
+    `is_retry`: whether an earlier attempt did not complete. `wait` is called before each line, to limit the rate.
+    Raises TableBusy, and Permanent if the lines of the part do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -176,13 +174,11 @@ class LinePlan:
 def _write_next_line(
     shop: ShopContext, part: ImportPart, line: ParsedLine, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
-    """Write the next line of an import part, count the line in the import part, and return the import part.
+    """Write the next line of an import part, count it in the import part, and return the import part.
 
-    An import part is a group of lines of the file. If another worker changed the import part first, this call writes
-    nothing. Then it returns the stored import part, or None if the import part has expired.
-
-    If the line changes the number of stock items, the stock is spread over these items after the write. If this is
-    interrupted, all pieces can still be ordered.
+    If another worker changed the import part first, this call writes nothing, and returns the stored import part, or
+    None if it has expired. If the line changes the number of stock parts, the stock is spread over them after the
+    write. If this is interrupted, all pieces can still be ordered.
     """
     backoff = shop.table.new_backoff()
     plan = _plan_line(shop, line)
@@ -275,10 +271,9 @@ def _plan_change(shop: ShopContext, before: Product, line: ParsedLine) -> LinePl
 class ImportProgress:
     """The progress of an import. `lines`: the number of lines in the file.
 
-    `written`, `unchanged`, `rejected` and `waiting`: how many lines are in each of these states. A waiting line is not
-    processed yet. An unchanged line changed nothing, because the stored product was already equal. `retried`: how many
-    finished lines needed more than one attempt. These lines are also counted as written, unchanged or rejected.
-    `ended_at`: None until all lines are finished.
+    `written`, `unchanged`, `rejected` and `waiting`: how many lines are in each of these states. An unchanged line is
+    equal to the stored product. `retried`: how many finished lines needed more than one attempt. `ended_at`: None until
+    all lines are finished.
     """
 
     import_id: str
@@ -294,11 +289,7 @@ class ImportProgress:
 
 
 def get_import_progress(shop: ShopContext, caller: Caller, import_id: str) -> ImportProgress:
-    """Return the progress of an import (access pattern B1). Only staff may call it.
-
-    The lines of the file are split into import parts. The result is the sum over all import parts. Raises NotFound,
-    NotAllowed.
-    """
+    """Return the progress of an import, summed over its parts (access pattern B1). Raises NotFound, NotAllowed."""
     made, parts = _get_import_with_parts(shop, caller, import_id)
     waiting = sum(part.count - part.done for part in parts)
     return ImportProgress(
@@ -316,10 +307,10 @@ def get_import_progress(shop: ShopContext, caller: Caller, import_id: str) -> Im
 
 
 def list_rejected_lines(shop: ShopContext, request: ListRequest, import_id: str) -> ListPage[Rejected]:
-    """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
+    """Return the rejected lines of an import with the reasons, in line order (access pattern B1). Only staff may call
+    it.
 
-    The cursor contains the number of the last line on the previous page. Each call reads all import parts of the file
-    (at most 40). Only staff may call this. Raises NotFound, NotAllowed.
+    The cursor is a line number. Each call reads all import parts of the file (at most 40). Raises NotFound, NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, request.caller, import_id)
     paged = PagedQuery(shop, request, IMPORT_WITH_PARTS, {"import_id": import_id})

@@ -55,9 +55,9 @@ def take_numbers(
 ) -> tuple[list[str], Write[InvoiceSeries]]:
     """Return the next invoice numbers of a series, and the conditional write that takes them.
 
-    `series`: by default, the series of this year. Each lane has its own: "2026" for lane 0, "2026-B" for lane 1, and so
-    on until "2026-Z" for lane 25. The numbers have no gaps if the invoices with these numbers are stored in the same
-    transaction as this write. The write raises WriteConflict if another transaction takes numbers of the series.
+    `series`: by default, that of this year and lane: "2026" for lane 0, "2026-B" for lane 1, until "2026-Z". The
+    numbers have no gaps if their invoices are in the transaction of this write, which raises WriteConflict if another
+    one takes numbers.
     """
     now = shop.now_instant()
     series = series or (f"{now[:4]}-{chr(ord('A') + lane)}" if lane else now[:4])
@@ -117,10 +117,7 @@ def build_invoice(
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_invoice_of_order(shop: ShopContext, caller: Caller, order_id: str) -> Invoice:
-    """Return the invoice of an order (access pattern A19).
-
-    Raises NotFound if the order or its invoice does not exist, or if the caller may not see the order.
-    """
+    """Return the invoice of an order (access pattern A19). Raises NotFound."""
     get_order_owner(shop, caller, order_id)
     found = shop.table.query(INVOICES_OF_ORDER, order_id=order_id, limit=1).items
     if not found:
@@ -129,10 +126,7 @@ def get_invoice_of_order(shop: ShopContext, caller: Caller, order_id: str) -> In
 
 
 def get_invoice(shop: ShopContext, caller: Caller, invoice_id: str) -> Invoice:
-    """Return an invoice (access pattern A19b).
-
-    Raises NotFound if the invoice does not exist or the caller may not see it.
-    """
+    """Return an invoice (access pattern A19b). Raises NotFound."""
     found = _get_invoice(shop, invoice_id)
     caller.require_access(found.customer_id, "invoice")
     return found
@@ -146,19 +140,13 @@ def _get_invoice(shop: ShopContext, invoice_id: str) -> Invoice:
 
 
 def list_invoices_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Invoice]:
-    """Return the invoice of an order, then its credit notes by their numbers (access pattern A19).
-
-    Raises NotFound if the order does not exist or the caller may not see it.
-    """
+    """Return the invoice of an order, then its credit notes by their numbers (access pattern A19). Raises NotFound."""
     get_order_owner(shop, request.caller, order_id)
     return read_page(shop, request, INVOICES_OF_ORDER, order_id=order_id)
 
 
 def list_invoices_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Invoice]:
-    """Return a customer's invoices issued in the time range, newest first (access pattern A20).
-
-    Raises NotFound if the caller may not see the customer.
-    """
+    """Return a customer's invoices issued in the time range, newest first (access pattern A20). Raises NotFound."""
     request.caller.require_access(customer_id)
     return read_page(shop, request, INVOICES_OF_CUSTOMER, customer_id=customer_id)
 
@@ -166,10 +154,10 @@ def list_invoices_of_customer(shop: ShopContext, request: ListRequest, customer_
 # links to the printable page of an invoice ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SignedLink:
-    """The signature of a link that lets anyone read one invoice.
+    """The signature of a link that lets anyone read one invoice. `until`: its end, in epoch seconds as text.
 
-    `until`: the time when the link expires, in epoch seconds as text. `language`: the language of the page, or None for
-    the stage's language. It is not signed: whoever has the link may read the page in each language.
+    `language`: that of the page, or None for the stage's language. It is not signed: the page may be read in any
+    language.
     """
 
     invoice_id: str
@@ -186,11 +174,10 @@ class SignedLink:
 
 
 def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str, language: str | None = None) -> SignedLink:
-    """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME.
+    """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME. Raises NotFound.
 
     A browser sends no access token when it opens a link, so the signature proves that the link is allowed. `language`:
-    the language of the page; None for the one that the customer of the invoice chose. Raises NotFound if the invoice
-    does not exist or the caller may not see the invoice.
+    the language of the page; None for the one that the customer of the invoice chose.
     """
     invoice = get_invoice(shop, caller, invoice_id)
     if language is None:
@@ -200,10 +187,7 @@ def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str, langua
 
 
 def create_mail_link(shop: ShopContext, invoice_id: str, language: str) -> SignedLink:
-    """Create the signature of a link to an invoice in a mail to its customer. It is valid for MAIL_LINK_LIFETIME.
-
-    `language`: the language of the mail.
-    """
+    """Create the signature of a link to an invoice in a mail to its customer. It is valid for MAIL_LINK_LIFETIME."""
     return _create_link(shop, invoice_id, MAIL_LINK_LIFETIME, language)
 
 
@@ -213,10 +197,7 @@ def _create_link(shop: ShopContext, invoice_id: str, lifetime: timedelta, langua
 
 
 def get_invoice_by_link(shop: ShopContext, link: SignedLink) -> Invoice:
-    """Return the invoice of a signed link.
-
-    Raises NotAllowed if the link has expired or its signature is wrong. Raises NotFound if the invoice does not exist.
-    """
+    """Return the invoice of a signed link. Raises NotFound, and NotAllowed if the link has expired or is not ours."""
     expected = _sign_link(shop, link.invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the signature of the link is invalid")

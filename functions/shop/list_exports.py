@@ -20,14 +20,14 @@ from typing import Any
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import ListExport, ListName
-from functions.model.errors import InvalidInput, NotFound
+from functions.model.errors import InvalidInput
 from functions.model.flat_columns import FLAT_LISTS
 from functions.model.patterns import LIST_EXPORT_BY_ID
 from functions.model.retention import EXPORT_DAYS
 from functions.model.table import LIST_EXPORT
 from functions.shop.feed import MoneyEntry, read_list
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.shop import Caller, ShopContext
+from functions.shop.shop import Caller, ShopContext, require_found
 
 MAX_DAYS = 366
 ROWS_PER_PART = 10_000
@@ -83,10 +83,7 @@ def check_range(since: Instant, until: Instant) -> None:
 def get_export(shop: ShopContext, caller: Caller, export_id: str) -> ListExport:
     """Return an export with its progress (access pattern B4). Only staff may call it. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
-    found = shop.table.get(LIST_EXPORT_BY_ID, export_id=export_id)
-    if found is None:
-        raise NotFound("export")
-    return found
+    return require_found(shop.table.get(LIST_EXPORT_BY_ID, export_id=export_id), "export")
 
 
 # writing the parts ----------------------------------------------------------------------------------------------------

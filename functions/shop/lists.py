@@ -44,10 +44,7 @@ class ListPage(Generic[T]):
 
 @dataclass(frozen=True)
 class PagedQuery(Generic[T]):
-    """A list that a caller reads page by page: an access pattern with its arguments.
-
-    `known`: the values of the access pattern's fields. `filters`: other values that select the items of the list.
-    """
+    """A list that a caller reads page by page: a pattern, its known fields, and values that select items."""
 
     shop: ShopContext
     request: ListRequest
@@ -94,8 +91,8 @@ class PagedQuery(Generic[T]):
 def read_page(shop: ShopContext, request: ListRequest, pattern: Query[T], *filters: str, **known: str) -> ListPage[T]:
     """Return a page of an access pattern's items, with the cursor of the next page.
 
-    `known`: the values of the access pattern's fields. `filters`: the values by which the caller leaves out items of
-    the page. Raises InvalidCursor if the request's cursor was made for another caller or another list.
+    `known`: the values of the access pattern's fields. `filters`: the values by which the caller leaves out items.
+    Raises InvalidCursor if the request's cursor was made for another caller or another list.
     """
     paged = PagedQuery(shop, request, pattern, known, filters)
     found = paged.query(request.limit)

@@ -26,19 +26,13 @@ OrderOrStub = Order | ArchivedOrder | None
 
 
 def committed_money(payment: Payment, refunds: Iterable[Refund]) -> int:
-    """Return the money of a payment that has left it, or that the shop has promised to refund.
-
-    `refunds`: refunds of the order, also of other payments.
-    """
+    """Return the money of a payment that has left it, or will by these refunds, also of other payments."""
     promised = sum(it.amount for it in refunds if it.payment_id == payment.payment_id and not it.has_left)
     return payment.gone + min(promised, payment.remaining)
 
 
 def compute_refundable(payment: Payment, refunds: Sequence[Refund]) -> tuple[int, int]:
-    """Return the amount of a payment that can still be refunded, and the number of the payment's next refund.
-
-    `refunds`: all refunds of the order.
-    """
+    """Return what can be refunded of a payment, and the number of its next refund. `refunds`: those of the order."""
     number = 1 + sum(refund.payment_id == payment.payment_id for refund in refunds)
     return max(0, payment.amount - committed_money(payment, refunds)), number
 
@@ -48,11 +42,10 @@ def count_withdrawal(
 ) -> tuple[OrderOrStub, Payment]:
     """Adjust the order and the payment after money left the payment in another way than by a refund of the shop.
 
-    `before`, `after`: the payment before and after the money left. `refunds`, `refunds_after`: the order's refunds
-    before and after the money left. While the order is PENDING (not fully paid), the money becomes due again. Otherwise
-    the money counts as refunded, and reduces the amount that the shop owes. Money beyond the order's paid amount is
-    over-refunded. If money came back, the amounts change in reverse. Nothing is written. The order keeps its status
-    and version.
+    `before`, `after`: the payment before and after. `refunds`, `refunds_after`: the order's refunds before and after.
+    While the order is PENDING (not fully paid), the money becomes due again. Otherwise it counts as refunded, and
+    reduces the owed amount. Money beyond the order's paid amount is over-refunded. If money came back, the amounts
+    change in reverse. Nothing is written. The order keeps its status and version.
     """
     if not isinstance(order, Order) or after.unmatched:
         return order, after
@@ -75,10 +68,10 @@ def count_withdrawal(
 
 
 def count_credit(before: Order, after: Order, amount: int) -> Order:
-    """Return the order `after` with a credit note of this amount due. Nothing is written.
+    """Return the order `after` with a credit note of this amount due. `before`: the order before. Nothing is written.
 
-    `before`: the order before the change. The credit notes together never exceed the money that the shop gave back or
-    owes. They do include money that left in another way: after a lost dispute, a return is documented with its value.
+    The credit notes together never exceed the money that the shop gave back or owes, or that left in another way: after
+    a lost dispute, a return is documented with its value.
     """
     given_back = after.refunded + after.owed
     return replace(after, credited=max(before.credited, min(before.credited + amount, given_back)))

@@ -24,7 +24,7 @@ from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import ShopContext, retry_on_conflict
+from functions.shop.shop import ShopContext, retries_on_conflict
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,7 @@ DEFERRED = 0
 
 
 class AlreadyClaimed(ClaimHeld):
-    """Another sender has the right to send the mail at the moment, and may be sending it now.
-
-    This right (the claim) expires after a short time. Retry after that time.
-    """
+    """Another sender has the right to send the mail, and may be sending it now. Retry after the end of this claim."""
 
 
 class NoTimeLeft(Exception):
@@ -73,10 +70,7 @@ class NoTimeLeft(Exception):
 
 
 def latest_mail_start(shop: ShopContext, timeout_seconds: int) -> datetime:
-    """Return the time after which an invocation that starts now must not start to send another mail.
-
-    `timeout_seconds`: the timeout of the Lambda.
-    """
+    """Return the time after which an invocation that starts now must not start another mail, by its timeout."""
     return shop.now() + timedelta(seconds=timeout_seconds - MAIL_ATTEMPT_SECONDS)
 
 
@@ -99,31 +93,24 @@ def holding_claim(shop: ShopContext, notification: Notification) -> Iterator[Non
         raise ClaimHeld(notification.claimed_until) from error
 
 
+@retries_on_conflict
 def get_mail_context(shop: ShopContext, order_id: str, kind: str) -> MailContext | None:
     """Read the order and its customer for a mail: one GetItem, and one Query for the customer and their settings.
 
     It is the customer to whom the order belongs now. The order of a guest may have moved to an account after its event.
-
-    Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
-    more, the order is archived, or the customer's settings forbid mails of this `kind` (model/mail_kinds.py).
-
-    The reads are strongly consistent. So a mail never shows an order as it was before its event.
+    Return None if the customer or the order does not exist any more, the order is archived, or the settings forbid
+    mails of this `kind` (model/mail_kinds.py). The reads are strongly consistent. So a mail never shows an outdated
+    order.
     """
-
-    def attempt() -> MailContext | None:
-        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-        if not isinstance(order, Order):
-            return None
-        customer_key = CUSTOMER.key(customer_id=order.customer_id)
-        settings_key = SETTINGS.key(customer_id=order.customer_id, name="notifications")
-        customer, settings = shop.table.get_neighbours(customer_key, settings_key)
-        if customer is None and order.customer_id.startswith(GUEST_ID_PREFIX):
-            raise WriteConflict(CUSTOMER.type)  # the order moved to an account between the two reads: read it again
-        return (
-            MailContext(customer, order) if isinstance(customer, Customer) and wants_mails((settings,), kind) else None
-        )
-
-    return retry_on_conflict(shop, attempt)
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    if not isinstance(order, Order):
+        return None
+    customer_key = CUSTOMER.key(customer_id=order.customer_id)
+    settings_key = SETTINGS.key(customer_id=order.customer_id, name="notifications")
+    customer, settings = shop.table.get_neighbours(customer_key, settings_key)
+    if customer is None and order.customer_id.startswith(GUEST_ID_PREFIX):
+        raise WriteConflict(CUSTOMER.type)  # the order moved to an account between the two reads: read it again
+    return MailContext(customer, order) if isinstance(customer, Customer) and wants_mails((settings,), kind) else None
 
 
 def get_refund(shop: ShopContext, order_id: str, refund_id: str) -> Refund | None:
@@ -141,15 +128,7 @@ def claim_order_notification(
     latest_start: datetime,
     deferral: str | None = None,
 ) -> Notification | None:
-    """Claim the right to send a mail about an order. Return None if the mail was sent already.
-
-    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. Raises AlreadyClaimed while
-    another sender has this right, and NoTimeLeft after `latest_start`. `deferral`: as in `claim_notification`.
-
-    `event`: the name of the event that the mail reports, for example OrderShipped. `at`: the time of this event.
-    `effect_id`: the id of the mail. `at` and `effect_id` identify the mail. So a caller that processes the same event
-    again must pass the same values again.
-    """
+    """Claim the right to send a mail about an order, as `claim_notification` for MAIL_CLAIM_SECONDS."""
     return claim_notification(
         shop,
         _placer_of(order),
@@ -186,16 +165,14 @@ def claim_notification(
 ) -> Notification | None:
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
-    `deferral`: the token of a deferred message. If a newer message about the mail was deferred since, the function also
-    returns None. So copies of a message do not multiply while SES refuses the mail.
-
     The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports, for
     example OrderShipped. `at`: the time of this event. `effect_id`: the id of the mail. The customer, `at` and
-    `effect_id` identify the mail. So a caller that processes the same event again must pass the same values again.
+    `effect_id` identify the mail, so pass the same values again for the same event. `deferral`: the token of a deferred
+    message. If a newer message about the mail was deferred since, the function also returns None. So copies of a
+    message do not multiply.
 
-    Raises NoTimeLeft after `latest_start`. Raises AlreadyClaimed while another sender has this right. If an earlier
-    claim has expired, the function replaces it. Raises WriteConflict if another sender replaces the expired claim at
-    the same time.
+    Raises NoTimeLeft after `latest_start`, and AlreadyClaimed while another sender has this right. An expired claim is
+    replaced. Raises WriteConflict if another sender replaces it at the same time.
     """
     now = shop.now()
     if now > latest_start:
@@ -254,31 +231,22 @@ def mark_deferred(shop: ShopContext, notification: Notification, deferral: str) 
 
 
 def mark_sent(shop: ShopContext, notification: Notification, message_id: str) -> None:
-    """Set the status of a mail's Notification item to SENT, after the mail provider accepted the mail.
+    """Set the status of a mail's Notification item (the claim) to SENT, after the mail provider accepted the mail.
 
-    `notification`: the item that gave the sender the right to send the mail for a limited time (the claim).
-    `message_id`: the provider's id of the mail. Raises WriteConflict if the claim expired and another sender then got
-    the right to send the mail.
+    `message_id`: the provider's id of the mail. Raises WriteConflict if the claim expired and another sender got it.
     """
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
 
 def list_notifications_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Notification]:
-    """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
-
-    The time range is the time of the events that the mails report. Raises NotFound if the caller may not see the
-    customer.
-    """
+    """Return the mails to a customer, sent or being sent, newest first (access pattern A25). Raises NotFound."""
     request.caller.require_access(customer_id)
     return read_page(shop, request, NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id)
 
 
 def list_notifications_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Notification]:
-    """Return the mails about an order, sent or being sent, newest first (access pattern A25b).
-
-    Raises NotFound if the order does not exist or the caller may not see the order.
-    """
+    """Return the mails about an order, sent or being sent, newest first (access pattern A25b). Raises NotFound."""
     order = get_order_owner(shop, request.caller, order_id)
     paged = PagedQuery(shop, request, NOTIFICATIONS_OF_ORDER, {"order_id": order_id})
     found = query_notifications_of_order(shop.table, order, request.limit, paged.after)
@@ -288,10 +256,9 @@ def list_notifications_of_order(shop: ShopContext, request: ListRequest, order_i
 def query_notifications_of_order(
     table: Table, order: OrderOwner | Order | ArchivedOrder, limit: int, after: str | None = None
 ) -> QueryPage[Notification]:
-    """Return a page of the mails about an order, newest first.
+    """Return a page of the mails about an order, newest first. It is empty only if there is no further mail.
 
-    The query reads the mails to the order's customer since the order was placed. One request reads up to 1 MB, about
-    2,000 mails. The page is empty only if there is no further mail about the order.
+    The query reads the mails to the order's customer since it was placed: up to 1 MB, about 2,000 mails.
     """
     while True:
         page = table.query(

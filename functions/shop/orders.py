@@ -38,7 +38,7 @@ from functions.model.states import apply_order_command
 from functions.model.table import EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import split_timeline
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
-from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retries_on_conflict
 
 T = TypeVar("T")
 PHONE_DIGITS = 6
@@ -49,10 +49,7 @@ MAX_COUNTRY_DIGITS = 3
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder:
-    """Return an order (access pattern A12). If the order is archived, return the small item that replaced it.
-
-    Raises NotFound if the order does not exist or the caller may not see the order.
-    """
+    """Return an order, or the stub of an archived order (access pattern A12). Raises NotFound."""
     return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
 
 
@@ -69,11 +66,7 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 
 
 def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Order:
-    """Return an order that is not archived.
-
-    Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: the command that
-    the caller wants to run, for example "refund". The error text of WrongState names this command.
-    """
+    """Return an order. Raises NotFound, and WrongState, which names the `command`, if the order is archived."""
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise NotFound("order")
@@ -89,9 +82,8 @@ def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
 def get_order_item_collection(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
-    The first page begins with the order, in addition to the requested items, although some items, such as the invoice,
-    have lower keys. If the order is archived, its stub comes first, then the order from the archive. Raises NotFound if
-    the order does not exist or the caller may not see the order, and ArchiveUnavailable.
+    The first page begins with the order, in addition to the requested items: for an archived order, first its stub,
+    then the order from the archive. Raises NotFound and ArchiveUnavailable.
     """
     order = get_order(shop, request.caller, order_id)
     archived = read_archived_items(shop, order) if isinstance(order, ArchivedOrder) else ()
@@ -105,10 +97,10 @@ def get_order_item_collection(shop: ShopContext, request: ListRequest, order_id:
 def list_items_of_order(
     shop: ShopContext, request: ListRequest, pattern: Query[T], order_id: str, order: Order | ArchivedOrder | None
 ) -> ListPage[T]:
-    """Return a page of an order's items of one type, such as its payments, in key order.
+    """Return a page of an order's items of one type, such as its payments, in key order. Raises ArchiveUnavailable.
 
     `order`: the order, or None if it does not exist. If it is archived, one S3 object is read too. The caller checks
-    who may see the order. Raises ArchiveUnavailable.
+    who may see the order.
     """
     archived = read_archived_items(shop, order) if isinstance(order, ArchivedOrder) else ()
     return _read_items(shop, request, pattern, order_id, archived)
@@ -125,8 +117,8 @@ def _read_items(
 def read_archived_items(shop: ShopContext, stub: ArchivedOrder) -> Sequence[Any]:
     """Return the items of an archived order, from its object in S3. The caller checks who may see the order.
 
-    Raises ArchiveUnavailable if the object cannot be read. Raises TableBusy if an erasure or a restore has just changed
-    the stub: the object that it named is then gone, and a repeated request reads the other one.
+    Raises ArchiveUnavailable. Raises TableBusy if an erasure or a restore has just changed the stub: the object that it
+    named is then gone, and a repeated request reads the other one.
     """
     try:
         images = shop.read_archive(stub.object_key)
@@ -161,10 +153,7 @@ def add_archived_items(
 
 
 def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOwner:
-    """Return the order's id and the id of the customer who placed the order (access pattern A15).
-
-    Raises NotFound if the order does not exist or the caller may not see the order.
-    """
+    """Return the order's id and the id of the customer who placed the order (access pattern A15). Raises NotFound."""
     placer = shop.table.get(ORDER_OWNER, order_id=order_id)
     return caller.require_own(placer, "order")
 
@@ -172,8 +161,8 @@ def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOw
 def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> tuple[Order, ArchivedOrder | None]:
     """Return an order with its lines (access pattern A13), and its stub if it is archived.
 
-    The lines of an archived order are in its S3 object, which is read after the stub has shown who may see the order.
-    Raises NotFound if the order does not exist or the caller may not see the order, and ArchiveUnavailable.
+    An archived order comes from its S3 object, after the stub has shown who may see it. Raises NotFound,
+    ArchiveUnavailable.
     """
     found = _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id))
     if isinstance(found, Order):
@@ -184,8 +173,7 @@ def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> tu
 def list_orders_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[OrderSummary]:
     """Return the orders of a customer, newest first (access pattern A14).
 
-    The time range is the time when an order was placed. A Lambda that reads the table's stream writes this list, so a
-    new order may be missing for a moment. Raises NotFound if the caller may not see the customer.
+    The time range is that of placing. A stream reader writes the list a moment after the order. Raises NotFound.
     """
     request.caller.require_access(customer_id)
     return read_page(shop, request, ORDERS_OF_CUSTOMER, customer_id=customer_id)
@@ -194,10 +182,9 @@ def list_orders_of_customer(shop: ShopContext, request: ListRequest, customer_id
 def list_orders_by_status(
     shop: ShopContext, request: ListRequest, status: OrderStatus, *, oldest_first: bool
 ) -> ListPage[QueuedOrder]:
-    """Return the orders with this status that were placed in the time range (access pattern A16).
+    """Return the open orders with this status that were placed in the time range (access pattern A16).
 
-    The index contains only open orders, which are not delivered, cancelled or expired yet. So the result is empty for a
-    status such as DELIVERED. Raises NotAllowed if the caller is not staff.
+    The index has no orders of a closed status, such as DELIVERED. Raises NotAllowed if the caller is not staff.
     """
     request.caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
@@ -218,9 +205,9 @@ def list_orders_placed_before(
 def list_orders_by_number(shop: ShopContext, request: ListRequest, number: str) -> ListPage[Order | ArchivedOrder]:
     """Return the orders with this number that the caller may see (access pattern A15b), usually at most one order.
 
-    `number`: the order number that mails show, or a whole order id, in upper or lower case. A Lambda that reads the
-    table's stream writes the numbers. So a new order is found by its number only after a moment, but by its id at once.
-    Sends one Query, and then at most one BatchGetItem.
+    `number`: the order number that mails show, or a whole order id, in upper or lower case. A stream reader writes the
+    numbers, so a new order is found by its number only after a moment. Sends a Query, and then at most one
+    BatchGetItem.
     """
     page = read_page(shop, request, ORDERS_BY_NUMBER, number.lower(), number=order_number(number))
     ids = {found.order_id for found in page.items if found.order_id.startswith(number.lower())}
@@ -234,9 +221,8 @@ def list_orders_by_phone(shop: ShopContext, request: ListRequest, phone: str) ->
     """Return the orders whose delivery address has this phone number, newest first (access pattern A31d).
 
     The number is compared by its digits. One of the two may lack the country's prefix: 01 234567 is +43 1 234567.
-    Archived orders are not found. A Lambda that reads the table's stream writes the index, so a new order is found
-    after a moment. Sends one Query, and then at most one BatchGetItem. Raises InvalidInput if the number has fewer than
-    PHONE_DIGITS digits, and NotAllowed if the caller is not staff.
+    Archived orders are not found, and new ones after a moment. Sends a Query, and then at most one BatchGetItem. Raises
+    InvalidInput if the number has fewer than PHONE_DIGITS digits, and NotAllowed.
     """
     request.caller.require_group("staff")
     hashed = hash_phone(shop, phone)
@@ -260,19 +246,15 @@ def phone_digits(phone: str) -> str:
 
 
 def hash_phone(shop: ShopContext, phone: str | None) -> str | None:
-    """Return the keyed hash of the last digits of a phone number, or None if it has too few digits.
-
-    The last digits are the same with and without the country's prefix, which a customer may leave out.
-    """
+    """Return the keyed hash of the last digits, which need no country's prefix, or None if there are too few."""
     digits = phone_digits(phone or "")
     return shop.derive_id("phone", digits[-PHONE_DIGITS:]) if len(digits) >= PHONE_DIGITS else None
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
-    """Return the order with `amount` added to its paid amount. If the order is then fully paid, it becomes PAID.
+    """Return the order with `amount` (minor units) added to its paid amount. If it is then fully paid, it becomes PAID.
 
-    Nothing is written. `amount`: in the currency's smallest unit, for example cents. Raises WrongState if the order's
-    status allows no payment.
+    Nothing is written. Raises WrongState if the order's status allows no payment.
     """
     paid = order.paid + amount
     if paid < order.total:
@@ -284,30 +266,27 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[Write[Any]]:
     """Return the writes of a changed order: the order, and an item with earlier timeline entries if it has too many.
 
-    Send the writes in one transaction. Every command writes orders with this function, so no timeline entry is lost.
-    `may_split`: whether the transaction has room for a second item.
+    Send them in one transaction. All commands use it, so no entry is lost. `may_split`: if there is room for a second
+    item.
     """
     kept, earlier = split_timeline(after) if may_split else (after, None)
     return [update(ORDER, before, kept), *([put_if_absent(EARLIER_TIMELINE, earlier)] if earlier else [])]
 
 
+@retries_on_conflict
 def change_address(shop: ShopContext, caller: Caller, order_id: str, address: Address) -> Order:
     """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
-    Only the order's customer and staff may call this command. The country and the region stay, because the taxes depend
-    on them. Raises NotFound, InvalidInput, and WrongState if the order's status is not PENDING or PAID.
+    The country and the region stay, because the taxes depend on them. Raises NotFound, InvalidInput, and WrongState if
+    the order's status is not PENDING or PAID.
     """
-
-    def attempt() -> Order:
-        before = require_unarchived(get_order(shop, caller, order_id), "change_address")
-        if before.address == address:
-            return before
-        after = apply_order_command(before, "change_address", shop.now_instant())
-        after = replace(after, address=address, phone_hash=hash_phone(shop, address.phone))
-        for name in ("country", "region"):
-            if before.address is not None and getattr(address, name) != getattr(before.address, name):
-                raise InvalidInput(name, "cannot change, because the taxes depend on it: place another order")
-        shop.table.write(*save_order(before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = require_unarchived(get_order(shop, caller, order_id), "change_address")
+    if before.address == address:
+        return before
+    after = apply_order_command(before, "change_address", shop.now_instant())
+    after = replace(after, address=address, phone_hash=hash_phone(shop, address.phone))
+    for name in ("country", "region"):
+        if before.address is not None and getattr(address, name) != getattr(before.address, name):
+            raise InvalidInput(name, "cannot change, because the taxes depend on it: place another order")
+    shop.table.write(*save_order(before, after))
+    return after

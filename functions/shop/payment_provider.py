@@ -49,10 +49,7 @@ class ProviderRejected(Exception):
 
 
 class PaymentProviderUnavailable(Exception):
-    """The payment provider did not answer, or its answer has no usable result. A retry may succeed.
-
-    `status`: the HTTP status, or 0 if there was no answer.
-    """
+    """The payment provider gave no usable answer. A retry may succeed. `status`: of HTTP, or 0 without an answer."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the payment provider answered {status}" if status else "the payment provider did not answer")
@@ -72,10 +69,7 @@ class InvalidProviderEvent(Exception):
 
 
 class PaymentProvider(Protocol):
-    """The interface of the payment provider.
-
-    ProviderRejected is a permanent error. PaymentProviderUnavailable is temporary, so the caller may repeat the call.
-    """
+    """The payment provider. ProviderRejected is permanent; after PaymentProviderUnavailable, repeat the call."""
 
     def start_payment(self, *, key: str, order_id: str, amount: int, currency: str) -> ProviderPayment:
         """Make a payment that the customer can confirm, once per idempotency key, and return its current state."""

@@ -55,11 +55,7 @@ NO_ORDER = "none"
 
 @dataclass(frozen=True)
 class ProviderPaymentEvent:
-    """An event of the payment provider about a payment.
-
-    `amount`: in the currency's smallest unit, for example cents. `reason`: the provider's error code if the payment
-    failed, otherwise None.
-    """
+    """An event of the payment provider about a payment. `reason`: its error code if the payment failed, or None."""
 
     event_id: str
     payment_id: str
@@ -83,20 +79,18 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
     """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
     If the event reports received money, the same transaction does one of the following:
-    - If the order is PENDING (not fully paid), the payment is added to the order's paid amount. Money above the amount
-      due is refunded with the reason EXCESS.
-    - If the order is PENDING but already has the maximum number of payments, the whole payment is refunded with the
-      reason EXCESS.
+    - If the order is PENDING (not fully paid), the payment is added to its paid amount. Money above the due amount is
+      refunded with the reason EXCESS. So is all of it if the order already has the maximum number of payments.
     - If the order is not PENDING any more, the whole payment is refunded with the reason LATE.
-    - If the money matches no order, the payment gets the status UNMATCHED, and `reason` says why. The provider still
-      gets a success answer, because a retry would not help. Staff must decide what happens with the money.
+    - If the money matches no order, the payment gets the status UNMATCHED, and `reason` says why. Staff must decide.
+      The provider gets a success answer, because a retry would not help.
     - If an earlier event claimed the payment for another order, the payment gets the status UNMATCHED with the amount
       0. `get_payment_claim` shows the other order to staff.
 
-    `body`: the fields of the event, to detect an event id that is used again with other content. The result is
-    {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event is
-    ignored, unless it reports received money that is not claimed for this order yet. The result then has no
-    status. Raises TableBusy while the order is being archived. The provider then sends the event again.
+    `body`: the fields of the event, to detect an event id with other content. The result is {"payment_id", "status",
+    "reason"}, without a status if the event is ignored. That is if the order is archived and the table does not have
+    the payment, unless the event reports received money that is not claimed for this order yet. Raises TableBusy while
+    the order is being archived. The provider then sends the event again.
     """
 
     key = IdempotencyKey.of(shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body)
@@ -116,13 +110,11 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
 
 
 def apply_kept_events(shop: ShopContext, kept_under: str, payment_id: str) -> None:
-    """Apply the disputes and refunds of a payment that were kept while the payment was not in the table.
-
-    `kept_under`: the order id under which the events are kept.
+    """Apply the disputes and refunds of a payment that were kept, under an order id, while it was not in the table.
 
     Call it after the payment was recorded or restored. The order's money is adjusted as if the events came now, but
-    failed refunds are not retried. Safe to repeat. If the payment is not in the table, nothing is changed. Raises
-    TableBusy while the order is being archived.
+    failed refunds are not retried. Safe to repeat. Without the payment, nothing is changed. Raises TableBusy while the
+    order is being archived.
     """
     for kept in list(shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=kept_under, payment_id=payment_id)):
         retry_on_conflict(shop, partial(_apply_kept_event, shop, kept))
@@ -142,11 +134,9 @@ def _record(
 ) -> IdempotentResult:
     """Record the event, or return the result of its first delivery.
 
-    A payment remembers the first events that changed it. A Command item remembers any other event. A new payment of an
-    order that was never archived has no earlier event. So its first event neither reads nor writes a Command item.
-
-    `claim`: the claim of the payment, or None if no claim is known. For None, the writes also store a new claim, and
-    raise PaymentAlreadyClaimed if a claim exists.
+    A payment remembers the first events that changed it. A Command item remembers any other event. So the first event
+    of a new payment, of an order that was never archived, neither reads nor writes a Command item. `claim`: that of the
+    payment. If it is None, the writes also store a new claim, and raise PaymentAlreadyClaimed if one exists.
     """
     claimed_by = claim.order_id if claim else None
     payment_key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
@@ -213,10 +203,9 @@ def _capture(
     order: Order | ArchivedOrder | None,
     claimed_by: str | None,
 ) -> Payment | None:
-    """Return the payment with status CAPTURED, or UNMATCHED if its money matches no order.
+    """Return the payment, or a new one, with status CAPTURED, or UNMATCHED if its money matches no order.
 
-    `existing`: the stored payment, or None if no payment is stored. `claimed_by`: the order for which the payment is
-    claimed, or None. Return None if the event does not change the payment.
+    `claimed_by`: the order for which it is claimed. Return None if the event does not change the payment.
     """
     if claimed_by not in (None, event.order_id):
         # The customer can read the reason. The other order may belong to another customer, so it is not named.
@@ -247,10 +236,7 @@ def _apply_command(
     command: PaymentCommand,
     reason: str | None,
 ) -> Payment | None:
-    """Return the payment after the command, or None if the payment's stored status does not allow the command.
-
-    `existing`: the stored payment, or None to start with a new payment. Nothing is written.
-    """
+    """Return the stored or new payment after the command, or None if the status does not allow it. Writes nothing."""
     now = shop.now_instant()
     before = existing or Payment(
         order_id=event.order_id,
@@ -280,8 +266,7 @@ def _apply_command(
 def count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
     """Add a payment to the order's paid amount, and refund the money that cannot be added. Return payment and writes.
 
-    Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already
-    has the maximum number of payments, the whole payment is refunded.
+    That is money above the due amount, or all of it if the order is not PENDING or has the maximum number of payments.
     """
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
@@ -299,17 +284,13 @@ def count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tu
 def list_unmatched_payments(shop: ShopContext) -> Iterator[Payment | KeptEvent]:
     """Return the payments that match no order and are not refunded, oldest first (access pattern R5).
 
-    Also returns the disputes and refunds of payments whose money is not reported yet. The index is eventually
-    consistent, so the latest changes may be missing.
+    Also the disputes and refunds of payments whose money is not reported yet. The index is eventually consistent.
     """
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED")
 
 
 def get_payment_claim(shop: ShopContext, caller: Caller, payment_id: str) -> PaymentClaim:
-    """Return the claim of a provider's payment, which names its order (access pattern C7). Only staff may call it.
-
-    Raises NotFound if the provider has not reported the money.
-    """
+    """Return the claim of a provider's payment, with its order (access pattern C7). Raises NotAllowed, NotFound."""
     caller.require_group("staff")
     claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
     if claim is None or claim.order_id is None:

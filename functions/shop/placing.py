@@ -38,7 +38,7 @@ from functions.shop import discounts, shipping_methods, stock, taxes
 from functions.shop.idempotency import fingerprint
 from functions.shop.orders import hash_phone
 from functions.shop.shipping_methods import AvailableMethod
-from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_registered, retries_on_conflict
 
 MAX_PRODUCTS = 90
 """The maximum number of products in one order.
@@ -55,11 +55,7 @@ MAX_PARTS_LEFT = 2
 
 @dataclass(frozen=True)
 class RequestedLine:
-    """The quantity of a product that a client orders.
-
-    `price`: the price of one piece that the client showed to the customer, or None if the client did not send a price.
-    The order is rejected if the current price is different.
-    """
+    """The quantity of a product that a client orders. `price`: that of one piece, as the client showed it, or None."""
 
     quantity: int
     price: int | None = None
@@ -71,11 +67,7 @@ class RequestedLine:
 
 @dataclass(frozen=True)
 class PlacedOrder:
-    """The order that was placed.
-
-    `replayed`: True if an earlier request with the same idempotency key placed the order. In that case `order` is the
-    order in its stored state.
-    """
+    """The order that was placed, in its stored state. `replayed`: whether an earlier request with the key placed it."""
 
     order: Order | ArchivedOrder
     replayed: bool
@@ -103,13 +95,11 @@ NO_DETAILS = OrderDetails()
 
 
 def derive_order_id(shop: ShopContext, customer_id: str, key: str, *placed_by: str) -> str:
-    """Return the order id for a customer's idempotency key. The same customer and key always give the same id.
-
-    `placed_by`: the staff member whose key it is. So a key of staff is never taken for a key of the customer.
-    """
+    """Return the order id, always the same, for a customer's idempotency key, or for that of staff, `placed_by`."""
     return shop.derive_id("order", customer_id, key, *placed_by)
 
 
+@retries_on_conflict  # stock may move to another part during the reads
 def place_order(
     shop: ShopContext,
     caller: Caller,
@@ -130,18 +120,16 @@ def place_order(
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect an idempotency key that is used again with another request. `expected_total`: the total that the client
-    showed to the customer, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from
-    `address`; the taxes are those of `address`. `shipping_method`: the id of a method, or None for the first available
-    one. `guest`: if the caller has no account, the customer item that the transaction also writes
-    (functions/shop/guests.py). `customer_id`: staff place the order in the name of this registered customer, with the
-    customer's name, company and limit of unpaid orders; None means the caller. The order's id is derived from the
-    customer, `key` and the staff member, and the write requires that no order with this id exists. So a repeated
-    request returns the order of the first request. A rejected order stores nothing, so its idempotency key can be used
-    again.
+    showed, or None. `tax_id`: that of a business, or None. `billing_address`: stored if it differs from `address`; the
+    taxes are those of `address`. `shipping_method`: the id of a method, or None for the first available one. `guest`:
+    if the caller has no account, the customer item that the transaction also writes (functions/shop/guests.py).
+    `customer_id`: staff place the order in the name of this registered customer, with the customer's name, company and
+    limit of unpaid orders; None means the caller. The order's id is derived from the customer, `key` and the staff
+    member, and must be new. So a repeated request returns the order of the first request. A rejected order stores
+    nothing, so its key can be used again.
 
-    An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
-    pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
-    at once.
+    An order of a product that can be backordered may contain pieces that are not in stock. The order line reports them.
+    An order with a total of 0 is PAID at once.
 
     Raises NotAllowed if a customer names another customer, or sends metadata, which other systems trust. Raises
     NotFound if the named customer does not exist, and WrongState if it is a guest. Raises NotRegistered,
@@ -154,36 +142,33 @@ def place_order(
         details, caller = replace(details, placed_by=caller.id), Caller(customer_id)
     order_id = derive_order_id(shop, caller.id, key, *([details.placed_by] if details.placed_by else []))
     guest_writes = [put_if_absent(CUSTOMER, guest)] if guest else []
-
-    def place() -> PlacedOrder:
-        priced = _price_order(
-            shop,
-            caller,
-            order_id,
-            lines,
-            address,
-            fingerprint(body),
-            discount_code,
-            tax_id,
-            shipping_method,
-            guest,
-            details,
-        )
-        if isinstance(priced, PlacedOrder):
-            return priced
-        if expected_total not in (None, priced.order.total):
-            raise TotalChanged(priced.order.total)
-        if priced.order.total:
-            _check_unpaid_orders(shop, caller.id, guest)
-        billed = replace(priced.order, billing_address=None if billing_address == address else billing_address)
-        try:
-            return PlacedOrder(_write_order(shop, replace(priced, order=billed), guest_writes), replayed=False)
-        except AlreadyPlaced as rejection:
-            return _replay(rejection.order, fingerprint(body))
-
-    return retry_on_conflict(shop, place)  # stock may move to another part during the reads
+    priced = _price_order(
+        shop,
+        caller,
+        order_id,
+        lines,
+        address,
+        fingerprint(body),
+        discount_code,
+        tax_id,
+        shipping_method,
+        guest,
+        details,
+    )
+    if isinstance(priced, PlacedOrder):
+        return priced
+    if expected_total not in (None, priced.order.total):
+        raise TotalChanged(priced.order.total)
+    if priced.order.total:
+        _check_unpaid_orders(shop, caller.id, guest)
+    billed = replace(priced.order, billing_address=None if billing_address == address else billing_address)
+    try:
+        return PlacedOrder(_write_order(shop, replace(priced, order=billed), guest_writes), replayed=False)
+    except AlreadyPlaced as rejection:
+        return _replay(rejection.order, fingerprint(body))
 
 
+@retries_on_conflict
 def quote_order(
     shop: ShopContext,
     caller: Caller,
@@ -195,27 +180,19 @@ def quote_order(
 ) -> Quote:
     """Return the order that `place_order` would write now, with its total and its backordered pieces. Writes nothing.
 
-    The caller need not be registered. Raises the same errors as `place_order`, except those about the customer, the
-    key, the expected total and unpaid orders.
+    Anyone may call it. The errors are those of `place_order`, without those about the customer, the key and the total.
     """
-
-    def quote() -> Quote:
-        priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id, shipping_method)
-        assert isinstance(priced, PricedOrder), "no order has this id"
-        if priced.discount is not None and priced.discount.limit is not None:
-            discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
-        order = stock.assign_available_parts(shop, priced.order, priced.products)
-        return Quote(order, priced.shipping_methods)
-
-    return retry_on_conflict(shop, quote)
+    priced = _price_order(shop, caller, QUOTE_ID, lines, address, "", discount_code, tax_id, shipping_method)
+    assert isinstance(priced, PricedOrder), "no order has this id"
+    if priced.discount is not None and priced.discount.limit is not None:
+        discounts.use_fullest_part(shop, priced.order, priced.discount)  # raises DiscountNotValid if none is left
+    order = stock.assign_available_parts(shop, priced.order, priced.products)
+    return Quote(order, priced.shipping_methods)
 
 
 @dataclass(frozen=True)
 class PricedOrder:
-    """An order that is not written yet, and the items from which its prices come.
-
-    `shipping_methods`: those that the order can choose, with their prices.
-    """
+    """An order that is not written yet. `shipping_methods`: those that it can choose, with their prices."""
 
     order: Order
     products: Mapping[str, Product]
@@ -285,11 +262,9 @@ def _unregistered_customer(shop: ShopContext, caller: Caller, order_id: str, det
 def _check_unpaid_orders(shop: ShopContext, customer_id: str, guest: Customer | None) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
-    One query reads the customer's newest order summaries, twice as many as the maximum. The limit is not exact: the
-    summary of an order is written a moment later, so concurrent orders do not see each other. An unpaid order that is
-    older than these summaries is not counted.
-
-    For a guest, the orders of the newest guests with the same e-mail address are read instead.
+    One query reads the customer's newest order summaries, twice as many as the maximum. The limit is not exact:
+    concurrent orders do not see each other, because the summaries are written a moment later. An older unpaid order is
+    not counted. For a guest, the orders of the newest guests with the same e-mail address are read instead.
     """
     most = shop.unpaid_orders_per_customer
     if not most:
@@ -306,9 +281,8 @@ def _check_unpaid_orders(shop: ShopContext, customer_id: str, guest: Customer | 
 def _write_order(shop: ShopContext, priced: PricedOrder, guest_writes: Sequence[Write[Any]]) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
-    A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
-    has too little left, the function chooses other parts and tries again. If a part that was chosen without reading the
-    stock is busy, the function tries another part. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises
+    If a chosen part of the stock or of the discount has too little left, or was chosen without reading the stock and is
+    busy, the function chooses other parts and tries again. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail, and
     WriteConflict if stock was moved between parts during the reads.
     """
     products, discount = priced.products, priced.discount

@@ -31,7 +31,7 @@ from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_C
 from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import claim_notification
-from functions.shop.shop import ShopContext, retry_on_conflict
+from functions.shop.shop import ShopContext, retries_on_conflict
 from functions.shop.stock import get_stock_levels
 
 RECIPIENTS_PER_BATCH = 25
@@ -43,10 +43,9 @@ The request reads four items for each follower, and DynamoDB allows 100 items in
 
 @dataclass(frozen=True)
 class FollowerPage:
-    """One page of the list of a product's followers: the followers to notify next about an event.
+    """The followers, by customer id, to notify next about an event. `campaign`: the stored progress of its mails.
 
-    `campaign`: the stored progress of the mails about the event. `followers`: the customer ids. `after`: the position
-    in the list after which the next page starts, or None on the last page.
+    `after`: the position in the list of followers after which the next page starts, or None on the last page.
     """
 
     campaign: Campaign
@@ -60,14 +59,12 @@ def get_follower_page(
 ) -> FollowerPage | None:
     """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
-    A campaign is the sending of the mails about one event to all followers. `after`: the position in the list of
-    followers after which the page starts, or None for the first page. `size`: the maximum number of followers on the
-    page. The page omits customers who followed the product after the campaign began. `deferral`: the version that the
-    campaign got when the message was deferred, or None.
+    `after`: the position in the list of followers after which the page starts, or None. `size`: the maximum number of
+    followers. Customers who followed the product after the campaign began are left out. `deferral`: the version that
+    the campaign got when the message was deferred, or None.
 
     Returns None in each of these cases:
-    - the campaign of another event prevents a new campaign, for example because it started within the last day;
-    - the campaign of another event has replaced the campaign of this event;
+    - the campaign of another event prevents a new one, or has replaced the campaign of this event;
     - the followers on this page were already notified, or the campaign of this event has ended;
     - a newer message about this page was deferred, so this message is a copy;
     - the event is no longer true, for example because the product is out of stock again;
@@ -101,10 +98,9 @@ def get_follower_page(
 
 
 def mark_page_notified(shop: ShopContext, page: FollowerPage) -> None:
-    """Record that all followers on a page were notified. Safe to repeat.
+    """Record in the Campaign item that all followers on a page were notified. Safe to repeat.
 
-    The Campaign item stores this progress. The caller must queue the message for the next page before it calls this
-    function. In the other order, a crash between the two steps would lose the remaining pages.
+    First queue the message for the next page. Otherwise a crash between the two steps would lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "SENDING" if page.after else "SENT")
 
@@ -112,7 +108,7 @@ def mark_page_notified(shop: ShopContext, page: FollowerPage) -> None:
 def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
     """Record that the message about a page was deferred, so that copies of this message are ignored.
 
-    The caller must queue the deferred message before it calls this function. Does nothing if the campaign changed.
+    First queue the deferred message. Does nothing if the campaign changed.
     """
     try:
         shop.table.write(update(CAMPAIGN, page.campaign, replace(page.campaign, version=page.campaign.version + 1)))
@@ -121,9 +117,8 @@ def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
 
 
 def select_recipients(shop: ShopContext, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
-    """Return the followers who must get a mail about the event.
+    """Return the followers who still follow the product, accept mails, and have not received the mail about the event.
 
-    The result contains the customers who still follow the product, accept mails, and have not received this mail.
     `followers`: at most RECIPIENTS_PER_BATCH customer ids, because one BatchGetItem request reads all their items.
     """
     ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
@@ -153,11 +148,7 @@ def select_recipients(shop: ShopContext, event: ReceivedEvent, followers: Sequen
 def claim_alert(
     shop: ShopContext, event: ReceivedEvent, customer_id: str, latest_start: datetime
 ) -> Notification | None:
-    """Claim the right to send the mail about an event to a follower. Return None if the mail was sent already.
-
-    The claim is a Notification item that gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS seconds. Raises
-    AlreadyClaimed while another sender has this right, and NoTimeLeft after `latest_start`.
-    """
+    """Claim the right to send the mail about an event to a follower, as `claim_notification` does."""
     return claim_notification(
         shop,
         customer_id,
@@ -171,19 +162,15 @@ def claim_alert(
 
 
 def derive_alert_id(event_id: str, customer_id: str) -> str:
-    """Return the id of the Notification item for an event and a follower.
-
-    The same event and follower always give the same id.
-    """
+    """Return the id of the Notification item for an event and a follower, always the same."""
     return hashlib.sha256(f"{event_id}:{customer_id}".encode()).hexdigest()[:32]
 
 
 # checking whether the event is still true -----------------------------------------------------------------------------
 def _get_product_if_still_true(shop: ShopContext, event: ReceivedEvent, *, is_new: bool) -> Product | None:
-    """Return the product if the event is still true, for example if the product is still in stock.
+    """Return the product if the event is still true, for example if the product is still in stock; else None.
 
-    Otherwise return None. `is_new`: True if the sending of mails about the event has not started yet. In that case, a
-    back-in-stock event counts as true only if the product was completely out of stock before the event.
+    `is_new`: whether no mail was sent yet. Then a back-in-stock event is true only if the product was sold out before.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None or product.discontinued:
@@ -197,11 +184,7 @@ def _get_product_if_still_true(shop: ShopContext, event: ReceivedEvent, *, is_ne
 
 
 def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
-    """Return whether the product had stock before the back-in-stock event.
-
-    A product's stock may be split over several items (stock parts). The event reports that pieces were added to an
-    empty part. If all parts together had no pieces, the product was sold out. `parts`: the parts as they are now.
-    """
+    """Return whether the product had stock before a part got pieces, as the event reports. `parts`: as they are now."""
     before: int = event.data.available_before
     filled_again = next((part.added_at for part in parts if part.part == event.data.part), None)
     others = (part for part in parts if part.part != event.data.part)
@@ -214,11 +197,10 @@ def _available_before(event: ReceivedEvent, part: Stock, filled_again: str | Non
     `filled_again`: when pieces were last added to the event's part. If this time is not the event's time, pieces were
     added once more after the event, even if the clock of that write is slow.
 
-    If the same write added pieces to both parts, the other part stores how many pieces it had before. If the other part
-    got its last pieces before the event, it had at least its present pieces then: since then, it only sold pieces.
-    If the other part got pieces after the event, it counts as empty, because all its pieces may be newer.
-
-    If two parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
+    If the same write added pieces to both parts, the other part stores how many pieces it had before. If it got its
+    last pieces before the event, it had at least its present pieces then. If it got pieces after the event, it counts
+    as empty, because all its pieces may be newer. If two parts got pieces after the product was sold out, at least the
+    earlier of the two events starts the campaign.
     """
     if part.added_at == event.data.added_at:
         return part.available_before
@@ -234,10 +216,8 @@ def _get_campaign(shop: ShopContext, event: ReceivedEvent) -> Campaign | None:
 def _is_blocked(shop: ShopContext, event: ReceivedEvent, found: Campaign | None) -> bool:
     """Return whether the stored campaign `found` prevents this event from starting a new campaign.
 
-    A campaign is the sending of the mails about one event to all followers. `found`: None if no campaign is stored for
-    the product and this kind of event. The stored campaign prevents a new campaign in each of these cases:
-    - this event is not newer than the event of the stored campaign;
-    - the cooldown of the stored campaign (one day) is not over, and that campaign was not stopped early (DROPPED).
+    That is if the event is not newer than that of the campaign, or if the cooldown of the campaign (one day) is not
+    over and it was not stopped early (DROPPED).
     """
     if found is None:
         return False
@@ -251,76 +231,59 @@ def _is_cooling_down(shop: ShopContext, campaign: Campaign) -> bool:
 def _resume_position(shop: ShopContext, found: Campaign | None) -> str | None:
     """Return the position in the list of followers at which a new campaign starts, or None for the start of the list.
 
-    A campaign is the sending of the mails about one event to all followers. `found`: the previous campaign of the
-    product for this kind of event, or None. If the previous campaign was stopped early (status DROPPED) and its
-    cooldown of one day is not over, the new campaign starts where the previous campaign ended.
+    `found`: the previous campaign of this kind, or None. If it was stopped early (DROPPED) and its cooldown of one day
+    is not over, the new campaign starts where it ended.
     """
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
-    """Return whether the page of followers that begins after position `start` is already finished.
+    """Return whether the followers after position `start` (None: at the start) were notified, or the campaign has
+    ended.
 
-    True if the followers on this page were already notified, or if the campaign has ended. The caller must then ignore
-    the queue message about this page. `campaign`: the item that stores up to which position in the list of followers
-    the mails about one event were sent. `start`: None for the start of the list.
+    The caller must then ignore the queue message about this page.
     """
     return campaign.status != "SENDING" or (start or "") < (campaign.after or "")
 
 
+@retries_on_conflict
 def _start_campaign(shop: ShopContext, event: ReceivedEvent) -> Campaign | None:
-    """Store a new campaign for the event and return it. Safe to repeat.
-
-    A campaign is the sending of the mails about one event to all followers. Returns None if the campaign of another
-    event prevents a new campaign (`_is_blocked`), for example because it started within the last day.
-    """
-
-    def attempt() -> Campaign | None:
-        found = _get_campaign(shop, event)
-        if found is not None and found.event_id == event.id:
-            return found
-        if _is_blocked(shop, event, found):
-            return None
-        since = _resume_position(shop, found)
-        cools = int((shop.now() + timedelta(seconds=CAMPAIGN_COOLDOWN_SECONDS)).timestamp())
-        mine = Campaign(
-            product_id=event.data.product_id,
-            event=event.name,
-            event_id=event.id,
-            event_at=event.at,
-            status="SENDING",
-            began_at=shop.now_instant(),
-            cooldown_until=found.cooldown_until if found and since else cools,
-            since=since,
-            after=since,
-            version=found.version + 1 if found else 1,
-        )
-        shop.table.write(update(CAMPAIGN, found, mine) if found else put_if_absent(CAMPAIGN, mine))
-        return mine
-
-    return retry_on_conflict(shop, attempt)
+    """Store a new campaign for the event and return it; None if `_is_blocked` prevents it. Safe to repeat."""
+    found = _get_campaign(shop, event)
+    if found is not None and found.event_id == event.id:
+        return found
+    if _is_blocked(shop, event, found):
+        return None
+    since = _resume_position(shop, found)
+    cools = int((shop.now() + timedelta(seconds=CAMPAIGN_COOLDOWN_SECONDS)).timestamp())
+    mine = Campaign(
+        product_id=event.data.product_id,
+        event=event.name,
+        event_id=event.id,
+        event_at=event.at,
+        status="SENDING",
+        began_at=shop.now_instant(),
+        cooldown_until=found.cooldown_until if found and since else cools,
+        since=since,
+        after=since,
+        version=found.version + 1 if found else 1,
+    )
+    shop.table.write(update(CAMPAIGN, found, mine) if found else put_if_absent(CAMPAIGN, mine))
+    return mine
 
 
+@retries_on_conflict
 def _advance_campaign(shop: ShopContext, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
     """Store the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
-    A campaign is the sending of the mails about one event, page by page, to all followers of a product. Its status is
-    SENDING until it ends. `after`: the position, or None to keep the stored position. The caller passes None if no
-    follower was notified yet, or if the last page was notified. The stored position never moves back.
-
-    The function writes nothing in each of these cases:
-    - the campaign has ended;
-    - the stored campaign belongs to another event, or no campaign is stored any more;
+    `after`: the position, which never moves back; None keeps the stored one. The function writes nothing if
+    - the campaign has ended, or another event's campaign or none is stored;
     - `status` is SENDING, and the stored position has already reached `after`.
     """
-
-    def attempt() -> None:
-        found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)
-        if found is None or found.event_id != campaign.event_id or found.status != "SENDING":
-            return
-        if status != "SENDING" or (found.after or "") < (after or ""):
-            furthest = max(found.after or "", after or "") or None
-            moved = replace(found, status=status, after=furthest, version=found.version + 1)
-            shop.table.write(update(CAMPAIGN, found, moved))
-
-    retry_on_conflict(shop, attempt)
+    found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)
+    if found is None or found.event_id != campaign.event_id or found.status != "SENDING":
+        return
+    if status != "SENDING" or (found.after or "") < (after or ""):
+        furthest = max(found.after or "", after or "") or None
+        moved = replace(found, status=status, after=furthest, version=found.version + 1)
+        shop.table.write(update(CAMPAIGN, found, moved))

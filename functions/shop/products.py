@@ -11,13 +11,13 @@ from typing import Any, Literal
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, STANDARD_CLASS, Product, Stock
-from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
+from functions.model.errors import AlreadyExists, InvalidInput, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY
 from functions.model.table import PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retry_on_conflict
 from functions.shop.stock import add_to_part, get_stock_levels, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
@@ -47,10 +47,9 @@ def create_product(
 ) -> Product:
     """Create a product with no pieces in stock. Only staff may call this command.
 
-    `price`: in the currency's smallest unit, for example cents. `parts`: the number of items that share the stock. Each
-    of these items is created with 0 pieces. `backorder`: True if more pieces may be ordered than are in stock.
-    `category`: the path of a category, for example /kitchen/mugs/. `weight`: of one piece, in grams. Raises
-    InvalidInput, UnknownCategory if the category does not exist, AlreadyExists, NotAllowed.
+    `price`: in minor units. `parts`: the number of items that share the stock. `backorder`: True if more pieces may be
+    ordered than are in stock. `category`: a path, for example /kitchen/mugs/. `weight`: of one piece, in grams. Raises
+    InvalidInput, UnknownCategory, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -80,9 +79,7 @@ def create_product(
 def check_backorder_parts(product: Product) -> None:
     """Raise InvalidInput if a product that can be backordered has more than one active stock part.
 
-    Stock parts are the items that share a product's stock. With several parts, one part could be below zero
-    (backorders) while another part has pieces. The customers with backorders wait for these pieces, but new orders
-    could take them.
+    One part could be below zero (backorders) while new orders take the pieces of another part, for which others wait.
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
@@ -91,8 +88,8 @@ def check_backorder_parts(product: Product) -> None:
 def check_category(shop: ShopContext, product: Product, before: Product | None = None) -> None:
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
-    `before`: the stored product; if its category does not change, nothing is read. The write has no condition on the
-    category item, because lines of an import would conflict on this item (docs/decisions/reads.md#d60).
+    Nothing is read if the category is that of `before`, the stored product. The write has no condition on the category
+    item, because lines of an import would conflict on it (docs/decisions/reads.md#d60).
     """
     place = {"catalog": product.catalog, "path": product.category}
     stays = before is not None and (before.catalog, before.category, before.discontinued) == (
@@ -110,10 +107,10 @@ def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
 
 
 def add_stock(product: Product, quantity: int, at: Instant, before: Product | None = None) -> Iterator[Write[Stock]]:
-    """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items.
+    """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock parts.
 
-    `at`: the time of the change. `before`: the stored product, if the same transaction changes the number of its stock
-    items. Then the writes also create missing stock items.
+    `before`: the stored product, if the same transaction changes the number of parts. Then missing parts are created,
+    too.
     """
     existing = (before or product).parts_created
     shares = _split_evenly(product, quantity)
@@ -147,10 +144,10 @@ def update_product(
     `discontinued`: True ends the sale of the product, False starts it again. A discontinued product is in no category,
     its followers get no mails, and new orders with it are rejected. Existing orders continue, and its stock stays.
 
-    `parts`: the number of items that share the stock. After the write, stock_parts.py spreads the stock evenly over
-    these items. Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
-    backordering is switched off, existing backorders stay. New orders are rejected until enough stock has been
-    received. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed, TableBusy.
+    `parts`: the number of items that share the stock, which stock_parts.py then spreads evenly. Safe to repeat: do so
+    if the command was interrupted, or raised TableBusy. If backordering is switched off, existing backorders stay, and
+    new orders are rejected until the stock suffices. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed,
+    TableBusy.
     """
     caller.require_group("staff")
 
@@ -184,10 +181,10 @@ def update_product(
 
 
 def receive_stock(shop: ShopContext, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
-    """Add received goods to the stock of a product, spread evenly over its stock items. Only staff may call it.
+    """Add received goods to the stock of a product, spread evenly over its stock parts. Only staff may call it.
 
-    `key`: the idempotency key. A repeated call with the same key does not add the quantity twice. The result is
-    {"product_id", "quantity"}. Raises NotFound, IdempotencyKeyReused, NotAllowed.
+    `key`: the idempotency key. The result is {"product_id", "quantity"}. Raises NotFound, IdempotencyKeyReused,
+    NotAllowed.
     """
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
@@ -204,11 +201,10 @@ WriteOffReason = Literal["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"]
 def write_off_stock(
     shop: ShopContext, caller: Caller, key: str, product_id: str, quantity: int, reason: WriteOffReason
 ) -> IdempotentResult:
-    """Remove damaged or missing pieces from the stock of a product. Only staff may call it.
+    """Remove damaged or missing pieces, but no reserved ones, from the stock of a product. Only staff may call it.
 
-    Pieces that orders have reserved are not removed. `key`: the idempotency key. A repeated call with the same key does
-    not remove the quantity twice. The result is {"product_id", "quantity", "reason"}. Raises NotFound, OutOfStock if
-    fewer pieces are available, IdempotencyKeyReused, NotAllowed.
+    `key`: the idempotency key. The result is {"product_id", "quantity", "reason"}. Raises NotFound, OutOfStock if fewer
+    pieces are available, IdempotencyKeyReused, NotAllowed.
     """
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity, "reason": reason}
@@ -222,11 +218,8 @@ def write_off_stock(
 
 
 def get_product(shop: ShopContext, product_id: str) -> Product:
-    """Return a product (access pattern A7). Anyone may call it. Raises NotFound if the product does not exist."""
-    found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
-    if found is None:
-        raise NotFound("product")
-    return found
+    """Return a product (access pattern A7). Anyone may call it. Raises NotFound."""
+    return require_found(shop.table.get(PRODUCT_BY_ID, product_id=product_id), "product")
 
 
 def list_products_in_category(
@@ -234,8 +227,7 @@ def list_products_in_category(
 ) -> ListPage[ProductWithStock]:
     """Return the products directly in a category with their stock, sorted by product id (access pattern A7b).
 
-    `category`: the path of the category; products of its subcategories are not included. Anyone may call it. The reads
-    of the index and the stock are eventually consistent, so the latest changes may be missing.
+    `category`: the path of the category. The index and the stock are eventually consistent.
     """
     found = read_page(shop, request, PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=category)
     levels = get_stock_levels(shop, {product.product_id: product for product in found.items}, consistent=False)
@@ -245,7 +237,7 @@ def list_products_in_category(
 
 
 def get_product_with_stock(shop: ShopContext, product_id: str) -> ProductWithStock:
-    """Return a product with its stock. Anyone may call it. Raises NotFound if the product does not exist."""
+    """Return a product with its stock. Anyone may call it. Raises NotFound."""
     product = get_product(shop, product_id)
     levels = get_stock_levels(shop, {product_id: product}, consistent=True)
     return ProductWithStock(product, levels[product_id].available)

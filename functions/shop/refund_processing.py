@@ -23,7 +23,7 @@ from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.order_money import count_withdrawal
 from functions.shop.payment_provider import PaymentProvider, ProviderRefundState, ProviderRejected, RefundOutcome
 from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
 """The caller id of commands that record an event of the payment provider. Their idempotency key is the event's id."""
@@ -39,28 +39,22 @@ PAY_BACK_BY_HAND = "pay it back by hand, and settle the refund"
 
 
 # process a refund -----------------------------------------------------------------------------------------------------
+@retries_on_conflict
 def process_refund(shop: ShopContext, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
     """Send a requested refund to the provider or a credit account, and return the refund with its new status.
 
-    The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
-    does not exist or is not REQUESTED.
-
-    Safe to repeat, even if the provider's answer was lost. If the customer's bank disputes the payment, or the payment
-    has less money left than the refund needs, no new refund is sent. In this case, the refund becomes FAILED if the
-    provider does not have it from an earlier call. Temporary errors of the provider are raised unchanged. Raises
-    NotFound if the payment does not exist.
+    That is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund does not
+    exist or is not REQUESTED. Safe to repeat, even if the provider's answer was lost. If the payment is disputed, or
+    has less money left than the refund needs, the refund becomes FAILED, unless the provider has it from an earlier
+    call. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
     """
-
-    def attempt() -> Refund | None:
-        refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
-        if refund is None or refund.status != "REQUESTED":
-            return None
-        payment = get_payment(shop, order_id, refund.payment_id)
-        after, writes = _try_refund(shop, provider, refund, payment)
-        shop.table.write(*writes, *_adjust_order(shop, refund, after, payment, must_check=False))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
+    if refund is None or refund.status != "REQUESTED":
+        return None
+    payment = get_payment(shop, order_id, refund.payment_id)
+    after, writes = _try_refund(shop, provider, refund, payment)
+    shop.table.write(*writes, *_adjust_order(shop, refund, after, payment, must_check=False))
+    return after
 
 
 def _try_refund(
@@ -68,8 +62,7 @@ def _try_refund(
 ) -> tuple[Refund, list[Write[Any]]]:
     """Send a refund to the provider, or build the writes of a refund to a credit account. The table is not written.
 
-    Returns the refund with its new status, and the writes that store this result. For a refund to a credit account, the
-    writes also add the money to the account.
+    Returns the refund with its new status, and the writes that store this result, with those of the account.
     """
     block_reason = _block_reason(payment, refund.amount)
     if refund.account_id is None and payment.is_offline:
@@ -120,14 +113,11 @@ def _send_to_provider(
 ) -> ProviderRefundState:
     """Send the refund to the provider if the provider does not have it yet. Return the refund's state at the provider.
 
-    `block_reason`: the reason why the payment cannot be refunded now, or "" if it can be refunded.
-
-    An earlier request may have succeeded although its answer was lost. Normally, the function repeats the request: the
-    provider recognizes the idempotency key and refunds the money only once. In two cases, the function first searches
-    the provider's refunds of this payment for the refund:
-    - The key is so old that the provider may have deleted it (KEY_LIFETIME). If the search finds nothing, the function
-      sends the refund.
-    - The payment cannot be refunded now. If the search finds nothing, the returned state is "failed".
+    `block_reason`: why the payment cannot be refunded now, or "" if it can. An earlier request may have succeeded
+    although its answer was lost. Normally, the function repeats the request, and the provider recognizes the
+    idempotency key. In two cases, it first searches the provider's refunds of this payment:
+    - The key is so old that the provider may have deleted it (KEY_LIFETIME). If it finds nothing, it sends the refund.
+    - The payment cannot be refunded now. If it finds nothing, the returned state is "failed".
     """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
@@ -160,12 +150,9 @@ class ProviderRefundEvent:
 def record_refund(shop: ShopContext, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
-    An update changes nothing if the refund already has the reported status or a later status. An update also changes
-    nothing if it is about an earlier attempt to send the refund.
-
-    If a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
-    amount is then reduced, and staff can retry the refund. If the customer's bank has taken the payment back, a retry
-    is not possible.
+    An update changes nothing if the refund has the reported or a later status, or if it is about an earlier attempt. If
+    a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
+    amount is then reduced, and staff can retry the refund, unless the customer's bank has taken the payment back.
 
     The result is {"refund_id", "status", "reason"}; `status` is None if the refund does not exist. Raises TableBusy if
     a refund that had succeeded fails while the order is being archived. The provider then sends the event again.
@@ -206,8 +193,8 @@ def _adjust_order(
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order if a refund moved more money than its payment had, or moved it back.
 
-    Usually, the list is empty. `refund` and `after`: the refund before and after the move. `payment`: the payment
-    before the move. `must_check`: whether the transaction must fail if the order changes meanwhile.
+    `refund`, `after`: the refund before and after the move. `payment`: the payment before. `must_check`: whether the
+    transaction must fail if the order changes meanwhile.
     """
     moved = replace(payment, refunded=payment.refunded + _moved_amount(refund, after))
     if max(payment.gone, moved.gone) <= payment.amount and not must_check:
@@ -227,10 +214,7 @@ def _moved_amount(refund: Refund, after: Refund) -> int:
 def _apply_refund_state(
     shop: ShopContext, refund: Refund, payment: Payment, state: ProviderRefundState
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Apply the provider's state to a refund. Return the changed refund, and the writes that store it and its payment.
-
-    Raises WrongState if the refund's current status does not allow the change.
-    """
+    """Apply the provider's state to a refund. Return it, and the writes of it and its payment. Raises WrongState."""
     now = shop.now_instant()
     named = replace(refund, provider_id=state.provider_id or refund.provider_id, reason=state.reason)
     if state.status == "pending":
@@ -258,23 +242,21 @@ def settle_refund(
 ) -> IdempotentResult:
     """Record that a failed refund was paid outside the shop, for example by bank transfer. Only staff may call it.
 
-    Use it if neither the original payment method nor store credit can take the money. The refund becomes SETTLED. This
-    status is final, and the amount counts as refunded in the payment. The shop moves no money. `key`: the idempotency
-    key. `reason`: how the refund was paid. The result is {"order_id", "refund_id", "status", "amount", "currency",
+    Use it if neither the original payment method nor store credit can take the money. The refund becomes SETTLED for
+    ever, and the amount counts as refunded in the payment. The shop moves no money. `key`: the idempotency key.
+    `reason`: how the refund was paid. The result is {"order_id", "refund_id", "status", "amount", "currency",
     "reason"}.
 
-    Raises WrongState if the refund has not failed, if the customer's bank disputes the payment, or if the payment has
-    less money left than the refund needs. Otherwise the customer could get the money twice. Also raises NotAllowed,
-    NotFound, IdempotencyKeyReused and TableBusy.
+    Raises WrongState if the refund has not failed, if the payment is disputed, or if it has less money left than the
+    refund needs: the customer could get the money twice. Also raises NotAllowed, NotFound, IdempotencyKeyReused and
+    TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
-        refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
-        if refund is None:
-            raise NotFound("refund")
+        refund = require_found(shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id), "refund")
         payment = get_payment(shop, order_id, refund.payment_id)
         after = replace(apply_refund_command(refund, "settle", shop.now_instant()), reason=reason)
         if _block_reason(payment, refund.amount):

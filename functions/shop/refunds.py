@@ -34,7 +34,7 @@ from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest
 from functions.shop.order_money import OrderOrStub, compute_refundable, count_credit, save_order_money
 from functions.shop.orders import get_order_or_none, get_unarchived_order, list_items_of_order, save_order
-from functions.shop.shop import Caller, ShopContext, require_registered, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, require_registered, retries_on_conflict
 
 MAX_PAYMENTS = 5
 """The maximum number of payments of one order.
@@ -65,10 +65,7 @@ UNEXPLAINED = Explanation()
 # planning refunds: these functions build Refund items, and the caller stores them in its transaction ------------------
 @dataclass(frozen=True)
 class RefundPlan:
-    """The refunds that a command must write.
-
-    `owed`: the amount that cannot be refunded yet, because the customer's bank disputes the payments.
-    """
+    """The refunds that a command must write. `owed`: what cannot be refunded yet, because the payments are disputed."""
 
     refunds: tuple[Refund, ...] = ()
     owed: int = 0
@@ -92,9 +89,9 @@ def plan_refunds(
 ) -> RefundPlan:
     """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
-    `amount`: in the currency's smallest unit, for example cents. `account_id`: the credit account that gets all
-    refunds; if it is None, each refund goes to the original payment method. The function sends strongly consistent
-    queries for the order's refunds and payments. If nothing was paid or `amount` is 0, it sends no query.
+    `amount`: in minor units. `account_id`: the credit account that gets all refunds; if it is None, each refund goes to
+    the original payment method. The queries are strongly consistent. If nothing was paid or `amount` is 0, none is
+    sent.
     """
     if not order.paid or not amount:
         return RefundPlan()
@@ -112,11 +109,9 @@ def plan_refunds(
 def _allocate_to_payments(shop: ShopContext, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
     """Split an amount to refund over an order's payments, the latest payment first.
 
-    Yields each payment that gets a new refund, the amount of the refund, and the refund's number among the payment's
-    refunds, from 1.
-
-    The clocks of Lambdas differ a little, so the sequence of payments of nearly the same moment may be wrong. This
-    changes no sum: in any sequence, the refunds add up to `amount`, or to the whole amount that can be refunded.
+    Yields each payment, the amount of its refund, and the refund's number among the payment's refunds, from 1. The
+    clocks of Lambdas differ a little, so payments of nearly the same moment may be in another sequence. This changes no
+    sum.
     """
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
@@ -137,10 +132,9 @@ def build_refund(
     customer_id: str | None,
     account_id: str | None = None,
 ) -> Refund:
-    """Return a new Refund item for a payment. Nothing is written.
+    """Return a new Refund item for a payment. Nothing is written. `number`: among the payment's refunds, from 1.
 
-    `number`: the number of this refund among the payment's refunds, from 1. The refund goes to the credit account
-    `account_id`. If `account_id` is None, the refund goes to the credit account that paid, or to the card.
+    If `account_id` is None, the refund goes to the credit account that paid, or to the card.
     """
     now = shop.now_instant()
     return Refund(
@@ -161,9 +155,8 @@ def build_refund(
 def reset_for_retry(shop: ShopContext, refund: Refund, account_id: str | None, remaining: int) -> Refund:
     """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
-    The refund goes to the credit account `account_id`. If `account_id` is None, the payment provider refunds the money,
-    for example to the card. `remaining`: the money that is left of the payment. If it is less than the refund's amount,
-    the amount is reduced to it. Nothing is written.
+    If `account_id` is None, the payment provider refunds the money, for example to the card. `remaining`: the money
+    that is left of the payment, which limits the amount. Nothing is written.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     amount = min(refund.amount, remaining)
@@ -175,10 +168,9 @@ def reset_for_retry(shop: ShopContext, refund: Refund, account_id: str | None, r
 def has_max_payments(shop: ShopContext, order: Order) -> bool:
     """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
-    The caller's transaction must check that the order's version is unchanged. While an order is PENDING (not fully
-    paid), each payment that is added also changes this version. So if another payment was added after this function
-    read the payments, the caller's transaction fails. The read is strongly consistent, because the check of the order's
-    version does not detect an outdated list of payments.
+    The caller's transaction must check that the order's version is unchanged: each payment that is added to a PENDING
+    order also changes this version. The read is strongly consistent, because this check does not detect outdated
+    payments.
     """
     if not order.paid:
         return False
@@ -188,10 +180,9 @@ def has_max_payments(shop: ShopContext, order: Order) -> bool:
 
 # read the order and its payments --------------------------------------------------------------------------------------
 def get_order_unless_archiving(shop: ShopContext, order_id: str) -> Order | ArchivedOrder | None:
-    """Return the order, or the small item that replaced an archived order, or None if neither exists.
+    """Return the order, or the stub of an archived order, or None if neither exists.
 
-    Raises TableBusy while the order is being archived. Archiving lists the order's items and then deletes them, so no
-    item of the order may be added or changed at the same time.
+    Raises TableBusy while the order is being archived: then no item of the order may be added or changed.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     require_not_archiving(order)
@@ -205,11 +196,8 @@ def require_not_archiving(order: Order | ArchivedOrder | None) -> None:
 
 
 def get_payment(shop: ShopContext, order_id: str, payment_id: str) -> Payment:
-    """Return a payment of an order (access pattern C2). Raises NotFound if the payment does not exist."""
-    payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
-    if payment is None:
-        raise NotFound("payment")
-    return payment
+    """Return a payment of an order (access pattern C2). Raises NotFound."""
+    return require_found(shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id), "payment")
 
 
 def payment_result(payment: Payment) -> dict[str, Any]:
@@ -225,10 +213,9 @@ def save_or_check_order(shop: ShopContext, order_id: str, before: OrderOrStub, a
 
 
 def check_order_unchanged(order_id: str, order: OrderOrStub) -> Write[Any]:
-    """Return a condition check that fails the transaction if the order changed after it was read.
+    """Return a condition check that fails the transaction if the order, its stub or None has changed since the read.
 
-    Without this check, another process could archive or restore the order while the transaction writes an item of that
-    order. `order`: the order, or the item that replaced an archived order, or None if neither existed.
+    Otherwise, the order could be archived or restored while the transaction writes an item of it.
     """
     if isinstance(order, Order):
         return check_unchanged(ORDER, order)
@@ -250,12 +237,11 @@ def refund_order(
 ) -> IdempotentResult:
     """Refund some of the money paid for an order, without a return (goodwill). Only staff may call it.
 
-    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. `explanation`: the
-    customer's mail shows it. The result is {"order_id", "amount", "currency", "refund_ids"}.
+    `key`: the idempotency key. `amount`: in minor units. `explanation`: the customer's mail shows it. The result is
+    {"order_id", "amount", "currency", "refund_ids"}.
 
-    If `amount` is too high, raises TooMuch with the highest amount that can be refunded. That amount does not include
-    money that is already refunded, money of a disputed payment, and money that the order records as owed to the
-    customer. Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
+    If `amount` is too high, raises TooMuch with the highest amount: without money that is refunded, disputed or owed.
+    Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to, **explanation.given}
@@ -284,20 +270,18 @@ def refund_payment(
     payment_id: str,
     explanation: Explanation = UNEXPLAINED,
 ) -> IdempotentResult:
-    """Refund an unmatched payment: its amount minus all its earlier refunds. Only staff may call this command.
+    """Refund an UNMATCHED payment, which belongs to no order: its amount minus all its earlier refunds. Only for staff.
 
-    An unmatched payment (status UNMATCHED) belongs to no order, for example because its order does not exist. `key`:
-    the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. The money goes back
-    to the original payment method. The result is {"order_id", "amount", "currency", "refund_ids"}.
+    `key`: the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. The money goes
+    back to the original payment method. The result is {"order_id", "amount", "currency", "refund_ids"}.
 
     A payment with the amount 0 brought no money, for example because the provider had reported it for another order
-    before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
+    before. It becomes FAILED, so that it does not wait for staff any more. If the provider has reported only disputes
+    or refunds of the payment, these leave the list of unmatched payments. If the money is reported later, they are
+    applied anyway.
 
-    If the provider has reported only disputes or refunds of the payment, and not its money, nothing is refunded either:
-    these events leave the list of unmatched payments. If the money is reported later, the events are applied anyway.
-
-    Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
-    refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
+    Raises WrongState if the payment is not UNMATCHED, and TooMuch if its refunds, also the failed ones, already add up
+    to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id, **explanation.given}
@@ -331,8 +315,8 @@ def _close_unmatched_events(
 ) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Return the writes that close the kept events of a payment that the provider has not reported.
 
-    `payment`: the payment if it was authorised or failed. If no such event waits for staff, raises WrongState if there
-    is a payment, and NotFound otherwise.
+    `payment`: if it was authorised or failed. If no such event waits for staff, raises WrongState with it, else
+    NotFound.
     """
     kept = shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=order_id, payment_id=payment_id)
     if not (waiting := [event for event in kept if event.unmatched]):
@@ -343,39 +327,33 @@ def _close_unmatched_events(
     return [update(KEPT_EVENT, before, after) for before, after in zip(waiting, closed, strict=True)], result
 
 
+@retries_on_conflict
 def retry_refund(
     shop: ShopContext, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
 ) -> Refund:
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
-    Safe to repeat while the retry is in progress. If money has left the payment in another way, only the money that is
-    left is refunded. Raises WrongState if the refund has not failed, if no money is left, or if the customer's
-    bank disputes the payment. Staff need not retry such a refund: if the shop wins the dispute, the refund is retried
-    automatically. Raises InvalidInput if the store credit would have a currency that the shop does not sell in. Also
-    raises NotAllowed, NotFound and TableBusy.
+    Safe to repeat while the retry is in progress. Only the money that is left of the payment is refunded. Raises
+    WrongState if the refund has not failed, if no money is left, or if the payment is disputed: if the shop wins, the
+    refund is retried automatically. Raises InvalidInput if the shop does not sell in the currency, NotAllowed, NotFound
+    and TableBusy.
     """
     caller.require_group("staff")
-
-    def attempt() -> Refund:
-        order = get_order_unless_archiving(shop, order_id)
-        before = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
-        if before is None:
-            raise NotFound("refund")
-        payment = get_payment(shop, order_id, before.payment_id)
-        account_id = payment.account_id
-        if to == "credit":
-            account_id = get_store_credit_account_id(shop, before.customer_id, before.currency)
-        if before.status == "REQUESTED" and before.attempt > 1 and before.account_id == account_id:
-            return before
-        after = reset_for_retry(shop, before, account_id, payment.remaining)
-        if not payment.remaining or payment.is_disputed:
-            raise WrongState("payment", payment.status, "refund")
-        shop.table.write(
-            update(REFUND, before, after), check_unchanged(PAYMENT, payment), check_order_unchanged(order_id, order)
-        )
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    order = get_order_unless_archiving(shop, order_id)
+    before = require_found(shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id), "refund")
+    payment = get_payment(shop, order_id, before.payment_id)
+    account_id = payment.account_id
+    if to == "credit":
+        account_id = get_store_credit_account_id(shop, before.customer_id, before.currency)
+    if before.status == "REQUESTED" and before.attempt > 1 and before.account_id == account_id:
+        return before
+    after = reset_for_retry(shop, before, account_id, payment.remaining)
+    if not payment.remaining or payment.is_disputed:
+        raise WrongState("payment", payment.status, "refund")
+    shop.table.write(
+        update(REFUND, before, after), check_unchanged(PAYMENT, payment), check_order_unchanged(order_id, order)
+    )
+    return after
 
 
 def _result(*refunds: Refund) -> dict[str, Any]:
@@ -391,17 +369,16 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, currency: str) -> str:
     """Return the id of the customer's store credit account in this currency.
 
-    Raises NotFound if the customer does not exist, or if the customer of the payment is not known (`customer_id` is
-    None). Raises WrongState if the customer is a guest. Raises InvalidInput if the shop does not sell in this currency:
-    nothing could be bought with such credit.
+    Raises NotFound without such a customer, WrongState if the customer is a guest, and InvalidInput if the shop does
+    not sell in this currency: nothing could be bought with such credit.
     """
     if currency not in CURRENCIES:
         raise InvalidInput(
             "to", f"must be original: {currency} is not a currency of this shop, so nobody could spend it"
         )
-    customer = None if customer_id is None else shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
-    if customer is None:
-        raise NotFound("customer")
+    customer = require_found(
+        None if customer_id is None else shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id), "customer"
+    )
     require_registered(customer, "refund to credit")
     return store_credit_account_id(shop, customer.customer_id, currency)
 
@@ -410,8 +387,7 @@ def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, curr
 def list_refunds_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Refund]:
     """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 
-    Staff also see the refunds for an order id that does not exist. For customers, raises NotFound if the order does not
-    exist or belongs to another customer. Raises ArchiveUnavailable.
+    Staff also see those of an order id that does not exist. For customers, raises NotFound. Raises ArchiveUnavailable.
     """
     return list_items_of_order(
         shop, request, REFUNDS_OF_ORDER, order_id, get_order_or_none(shop, request.caller, order_id)

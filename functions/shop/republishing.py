@@ -134,10 +134,7 @@ def _credit_change(order: Order, partition: Sequence[Image]) -> Iterator[Change]
 
 
 def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:
-    """If a closed order has no expiry marker, yield the change "the marker has expired", which archives the order.
-
-    An order whose archiving has started, but not ended, counts as closed.
-    """
+    """If a closed order, also one being archived, has no expiry marker, yield the change "the marker has expired"."""
     if order.status not in ENDED_STATES or shop.table.batch_get(
         [EXPIRY_MARKER.key(order_id=order.order_id)], consistent=True
     ):

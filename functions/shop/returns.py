@@ -55,20 +55,15 @@ def return_goods(
 ) -> IdempotentResult:
     """Record returned goods of a delivered order and refund them. Only the warehouse and staff may call this command.
 
-    `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: True to refund the
+    `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: whether to refund the
     shipping costs too, if they were not refunded before. `explanation`: the customer's mail about the refund shows it.
 
-    One transaction writes the order, the return, its refunds, the stock and the expiry marker (the item whose TTL
-    starts the archiving of the order). If all goods of the order are now returned and the order used a limited discount
-    code, the code can be redeemed one more time.
+    One transaction writes the order, the return, its refunds, the stock and the expiry marker. If all goods of the
+    order are now returned, its limited discount code can be redeemed once more. The refund never exceeds the money that
+    the shop still keeps for the order. Money of a disputed payment is recorded as owed, and refunded if the shop wins.
 
-    The refund never exceeds the money that the shop still keeps for the order. So the refund can be lower after other
-    refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. If the shop
-    wins the dispute, the owed money is refunded to the original payment method.
-
-    The result is the return as JSON, with the additional field "refund_ids". `amount` is the money that is refunded
-    now. `owed` is the money that is refunded if the shop wins the dispute. `shipping` says how much of `amount` plus
-    `owed` is for shipping costs.
+    The result is the return as JSON, with the additional field "refund_ids". `amount` is refunded now, `owed` if the
+    shop wins the dispute. `shipping` says how much of both is for shipping costs.
 
     If more pieces of a product are returned than possible, raises TooMuch with the product id and the quantity that can
     still be returned. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput, AlreadyExists and
@@ -147,11 +142,7 @@ def returnable_until(shop: ShopContext, delivered_at: Instant) -> Instant:
 
 
 def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGoods]) -> dict[str, Line]:
-    """Return the lines of an order with the returned quantities added.
-
-    Raises TooMuch if more pieces of a product are returned than possible. The maximum is the delivered quantity minus
-    the quantity that was returned before.
-    """
+    """Return the lines of an order with the returned quantities added. Raises TooMuch beyond the delivered ones."""
     for id, came in returned.items():
         line = lines.get(id)
         if came.quantity > (most := line.delivered - line.returned if line else 0):
@@ -163,8 +154,5 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 
 
 def list_returns_of_order(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Return]:
-    """Return the returns of an order, sorted by return id. Only the order's customer and staff may call it.
-
-    Raises NotFound if the order does not exist or the caller may not see the order, and ArchiveUnavailable.
-    """
+    """Return the returns of an order, sorted by return id. Raises NotFound and ArchiveUnavailable."""
     return list_items_of_order(shop, request, RETURNS_OF_ORDER, order_id, get_order(shop, request.caller, order_id))

@@ -37,10 +37,9 @@ class Purchase:
 
 
 def list_sales_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[Sale]:
-    """Return the order lines in which a product was sold, newest first (access pattern A17).
+    """Return the order lines in which a product was sold, newest first (access pattern A17). Raises NotAllowed.
 
-    Only orders placed in the time range are included, and only in the last SALE_DAYS. Archived
-    orders are included, too. Raises NotAllowed if the caller is not staff.
+    Only orders placed in the time range are included, also archived ones, and only in the last SALE_DAYS.
     """
     request.caller.require_group("staff")
     page = read_page(shop, request, SALES_OF_PRODUCT, product_id=product_id)
@@ -48,11 +47,10 @@ def list_sales_of_product(shop: ShopContext, request: ListRequest, product_id: s
 
 
 def list_purchases_of_customer(shop: ShopContext, request: ListRequest, customer_id: str) -> ListPage[Purchase]:
-    """Return the products that a customer bought, by order, newest first (access pattern A18).
+    """Return the products that a customer bought, by order, newest first (access pattern A18). Raises NotFound.
 
-    Only orders placed in the time range are included. Orders that are not paid, were cancelled or are archived are left
-    out. The request's limit is the maximum number of orders. Raises NotFound if the caller may not see the
-    customer.
+    The time range and the limit are those of orders. Orders that are not paid, were cancelled or are archived are left
+    out.
     """
     request.caller.require_access(customer_id)
     page = read_page(shop, request, PURCHASES_OF_CUSTOMER, customer_id=customer_id)

@@ -18,11 +18,9 @@ from functions.shop.shop import ShopContext
 class MinuteSales:
     """The sales in one minute and one currency, minus the goods that were returned in that minute.
 
-    An order is a sale of the minute in which it was paid. If the order or some of its pieces are cancelled later, the
-    cancelled pieces are subtracted from the sales of that minute.
-
-    `orders`: the number of orders. `pieces`: the number of pieces sold minus the number of pieces returned. `revenue`:
-    the total of the orders minus the refunds for returned goods, in the currency's smallest unit, for example cents.
+    An order is a sale of the minute in which it was paid. Pieces that are cancelled later are subtracted from that
+    minute. `orders`: the number of orders. `pieces`: those sold minus those returned. `revenue`: the total of the
+    orders minus the refunds for returned goods, in minor units.
     """
 
     minute: Instant
@@ -33,37 +31,26 @@ class MinuteSales:
 
 
 def list_best_sellers(shop: ShopContext, request: ListRequest, season: str) -> ListPage[BestSeller]:
-    """Return the best-selling products of a month, best first (access pattern A23). Anyone may call it.
-
-    `season`: the month, for example 2026-11. An order counts in the month in which it was paid.
-    """
+    """Return the best-selling products of a month, such as 2026-11, best first (A23). Anyone may call it."""
     return read_page(shop, request, BEST_SELLERS_BY_SEASON, season=season)
 
 
 def list_best_sellers_with_pieces(shop: ShopContext, request: ListRequest, season: str) -> ListPage[BestSeller]:
-    """Return the best-selling products of a month with the pieces sold, best first (access pattern A23).
-
-    `season`: the month, for example 2026-11. Raises NotAllowed if the caller is not staff.
-    """
+    """Return the best-selling products of a month with the pieces sold, best first (A23). Raises NotAllowed."""
     request.caller.require_group("staff")
     return list_best_sellers(shop, request, season)
 
 
 def list_pieces_of_product(shop: ShopContext, request: ListRequest, product_id: str) -> ListPage[BestSeller]:
-    """Return how many pieces of a product were sold in each month, newest month first (access pattern A23b).
-
-    Raises NotAllowed if the caller is not staff.
-    """
+    """Return how many pieces of a product were sold in each month, newest first (A23b). Raises NotAllowed."""
     request.caller.require_group("staff")
     return read_page(shop, request, PIECES_OF_PRODUCT_AND_SEASON, product_id=product_id)
 
 
 def list_sales_minutes(shop: ShopContext, request: ListRequest) -> ListPage[MinuteSales]:
-    """Return the sales per minute and currency, oldest first (access pattern A24).
+    """Return the sales per minute and currency in the time range, oldest first (access pattern A24). Raises NotAllowed.
 
-    The list contains the minutes of the time range. The request's limit is the maximum number of points. To
-    prevent a hot key, the table stores the sales of a minute and currency as several items, one for each shard. Each
-    returned point is the sum of all these items. Raises NotAllowed if the caller is not staff.
+    Each point is the sum of the shards in which the table stores the sales of a minute and currency.
     """
     request.caller.require_group("staff")
     paged = PagedQuery(shop, request, SALES_BY_MINUTE, {})
@@ -77,10 +64,7 @@ def list_sales_minutes(shop: ShopContext, request: ListRequest) -> ListPage[Minu
 
 
 def _position_before(part: SalesMinute) -> str:
-    """Return the position just before the items of one minute and currency, with which the next page starts.
-
-    `part`: any of these items. Each item has the sales of one shard.
-    """
+    """Return the position just before the items of one minute and currency. `part`: any of them."""
     return SALES_MINUTE.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 

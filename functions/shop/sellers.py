@@ -9,7 +9,7 @@ from functions.model.entities import Address, Invoice, Seller
 from functions.model.errors import NotFound
 from functions.model.patterns import LATEST_SELLER, SELLER_BY_VERSION
 from functions.model.table import SELLER
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict
 
 
 def get_seller(shop: ShopContext, caller: Caller) -> Seller:
@@ -20,33 +20,27 @@ def get_seller(shop: ShopContext, caller: Caller) -> Seller:
     return found
 
 
+@retries_on_conflict
 def replace_seller(
     shop: ShopContext, caller: Caller, address: Address, tax_ids: Sequence[str], bank: str | None = None
 ) -> Seller:
-    """Store the next version of the seller. Invoices that were issued keep theirs. Only staff may call it.
+    """Store the next version of the seller, unless it is equal. Invoices that were issued keep theirs. Safe to repeat.
 
-    `address`: with the name of the seller. Safe to repeat: equal data is not written again. Raises NotAllowed.
+    `address`: with the name of the seller. Only staff may call it. Raises NotAllowed.
     """
     caller.require_group("staff")
-
-    def attempt() -> Seller:
-        latest = _get_latest_consistently(shop)
-        wanted = Seller(address=address, tax_ids=tuple(tax_ids), bank=bank, created_at=shop.now_instant())
-        if latest is not None:
-            if replace(wanted, created_at=latest.created_at, version=latest.version) == latest:
-                return latest
-            wanted = replace(wanted, version=latest.version + 1)
-        shop.table.write(put_if_absent(SELLER, wanted))
-        return wanted
-
-    return retry_on_conflict(shop, attempt)
+    latest = _get_latest_consistently(shop)
+    wanted = Seller(address=address, tax_ids=tuple(tax_ids), bank=bank, created_at=shop.now_instant())
+    if latest is not None:
+        if replace(wanted, created_at=latest.created_at, version=latest.version) == latest:
+            return latest
+        wanted = replace(wanted, version=latest.version + 1)
+    shop.table.write(put_if_absent(SELLER, wanted))
+    return wanted
 
 
 def get_latest_seller(shop: ShopContext) -> Seller | None:
-    """Return the latest version of the seller, None if there is none (access pattern A29).
-
-    The read is eventually consistent: it may miss a version that was stored less than a second ago.
-    """
+    """Return the latest version of the seller, or None (access pattern A29). Eventually consistent."""
     return next(iter(shop.table.query(LATEST_SELLER, limit=1).items), None)
 
 

@@ -22,7 +22,7 @@ from functions.model.money import Currency
 from functions.model.patterns import SHIPPING_TABLE
 from functions.model.pricing import goods_total
 from functions.model.table import SHIPPING_TABLE as SHIPPING_TABLE_ROW
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict
 
 MAX_RATES = 500
 """The maximum number of rates of all methods together. The longest rates then fit into an item of 30 KB."""
@@ -37,36 +37,30 @@ class AvailableMethod:
 
 
 def get_shipping_table(shop: ShopContext, caller: Caller) -> ShippingTable:
-    """Return the shipping methods (access pattern A30), none with version 0 if none are stored. Only for staff.
-
-    Raises NotAllowed.
-    """
+    """Return the shipping methods (access pattern A30), none with version 0 if none are stored. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.get(SHIPPING_TABLE) or _empty_table(shop)
 
 
+@retries_on_conflict
 def replace_shipping_table(shop: ShopContext, caller: Caller, methods: Sequence[ShippingMethod]) -> ShippingTable:
     """Replace all shipping methods. New orders have them; others keep theirs. Only staff may call it.
 
     `methods`: in the order in which a checkout shows them. Without methods, the shop ships for free. Safe to repeat:
-    equal methods are not written again. Raises InvalidInput if two methods have the same id, if two rates of a method
-    have the same destination, currency and minimum, or if there are too many rates. Also raises NotAllowed.
+    equal methods are not written again. Raises NotAllowed, and InvalidInput if two methods have the same id, if two
+    rates of a method have the same destination, currency and minimum, or if there are too many rates.
     """
     caller.require_group("staff")
     _check_methods(methods)
-
-    def attempt() -> ShippingTable:
-        stored = shop.table.get(SHIPPING_TABLE)
-        before = stored or _empty_table(shop)
-        wanted = replace(before, methods=tuple(replace(one, rates=_sorted(one.rates)) for one in methods))
-        if wanted == before:
-            return before
-        after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        row = SHIPPING_TABLE_ROW
-        shop.table.write(update(row, stored, after) if stored else put_if_absent(row, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    stored = shop.table.get(SHIPPING_TABLE)
+    before = stored or _empty_table(shop)
+    wanted = replace(before, methods=tuple(replace(one, rates=_sorted(one.rates)) for one in methods))
+    if wanted == before:
+        return before
+    after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
+    row = SHIPPING_TABLE_ROW
+    shop.table.write(update(row, stored, after) if stored else put_if_absent(row, after))
+    return after
 
 
 def _check_methods(methods: Sequence[ShippingMethod]) -> None:
@@ -96,8 +90,7 @@ def find_available_methods(
 ) -> tuple[AvailableMethod, ...]:
     """Return the methods that can send an order, with their prices, in the order of the table.
 
-    `table`: None if the shop has no methods. `order`: with its discount. `products`: the ordered products by id, which
-    have the weights. A product without a weight counts 0 grams.
+    `table`: None without methods. `order`: with its discount. `products`: by id; without a weight, they count 0 grams.
     """
     if table is None or order.address is None:
         return ()
@@ -111,8 +104,8 @@ def find_price(method: ShippingMethod, address: Address, currency: Currency, val
     """Return the price of a method in minor units. Return None if it has no rate for these goods at this address.
 
     `value`: of the goods after the discount, in minor units. `weight`: of the goods, in grams. Only the rates of the
-    most exact destination with this currency count: the region of the address, then its country, then ELSEWHERE. Of
-    these, the rate with the highest minimum that the goods reach applies. The order of the rates does not matter.
+    most exact destination with this currency count: the region of the address, its country, ELSEWHERE. Of these, the
+    one with the highest minimum that the goods reach applies.
     """
     in_currency = [one for one in method.rates if one.currency == currency]
     present = {one.destination for one in in_currency}
@@ -132,8 +125,8 @@ def set_shipping(
 ) -> Order:
     """Return the order with its shipping method and the price of it. Nothing is written.
 
-    `available`: the result of `find_available_methods`. `wanted`: the id of a method, or None for the first available
-    one. If the shop has no methods, the order ships for free. Raises ShippingMethodNotAvailable.
+    `available`: of `find_available_methods`. `wanted`: the id of a method, or None for the first available one. Without
+    methods, the order ships for free. Raises ShippingMethodNotAvailable.
     """
     has_methods = table is not None and table.methods
     if wanted is None and not has_methods:

@@ -4,18 +4,20 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
-from functions.dynamodb.writes import WriteConflict, delete
+from functions.dynamodb.writes import Write, WriteConflict, delete, update
 from functions.model.entities import Customer
 from functions.model.errors import NotAllowed, NotFound, WrongState
 
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -72,18 +74,12 @@ class ShopContext:
         return to_instant(self.now())
 
     def digest(self, *parts: str) -> bytes:
-        """Return the HMAC-SHA256 of these strings with the shop's secret key, as 32 bytes.
-
-        Each string is prefixed with its length, so ("ab", "c") and ("a", "bc") have different digests.
-        """
+        """Return the HMAC-SHA256 of these strings with the shop's secret key. ("ab", "c") differs from ("a", "bc")."""
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper(), text, hashlib.sha256).digest()
 
     def derive_id(self, *parts: str) -> str:
-        """Derive an id from these strings: 128 bits in 26 characters.
-
-        The same strings always give the same id. The id cannot be guessed without the shop's secret key.
-        """
+        """Derive an id of 26 characters from these strings. Only the shop's secret key lets one guess it."""
         return base64.b32encode(self.digest(*parts)[:16]).decode().rstrip("=").lower()
 
 
@@ -99,23 +95,15 @@ class Caller:
         return self.id == customer_id or self.is_staff
 
     def require_access(self, customer_id: str, what: str = "customer") -> None:
-        """Raise NotFound if the caller may not see this customer's data.
-
-        `what`: the kind of thing that NotFound names, for example "order". Data that does not exist causes the same
-        error, so the error does not reveal whether the data exists.
-        """
+        """Raise NotFound if the caller may not see this customer's data. `what`: its name, such as "order"."""
         if not self.can_see(customer_id):
             raise NotFound(what)
 
     def require_own(self, found: Owned | None, what: str) -> Owned:
-        """Return the item `found`. Raise NotFound if `found` is None or the caller may not see the item.
-
-        `what`: the kind of thing that NotFound names, for example "order".
-        """
-        if found is None:
-            raise NotFound(what)
-        self.require_access(found.customer_id or "", what)
-        return found
+        """Return the item `found`. Raise NotFound, which names `what`, if it is None or the caller may not see it."""
+        owned = require_found(found, what)
+        self.require_access(owned.customer_id or "", what)
+        return owned
 
     @property
     def is_staff(self) -> bool:
@@ -127,26 +115,17 @@ class Caller:
             raise NotAllowed(f"only {' or '.join(groups)} may do this")
 
 
+def require_found(found: T | None, what: str) -> T:
+    """Return the item `found`. Raise NotFound, which names `what`, if it is None."""
+    if found is None:
+        raise NotFound(what)
+    return found
+
+
 def require_registered(customer: Customer, command: str) -> None:
     """Raise WrongState if the customer is a guest, who has no account. `command`: what needs an account."""
     if customer.order_id is not None:
         raise WrongState("customer", "GUEST", command)
-
-
-def delete_if_exists(shop: ShopContext, row: Row[T], pattern: Get[T], **known: str) -> bool:
-    """Delete an item if it exists. Return whether it existed. Safe to repeat.
-
-    `row`: the declaration of the item's type. `pattern`: the access pattern that reads the item. `known`: the values of
-    the fields from which the item's key is built.
-    """
-
-    def attempt() -> bool:
-        found = shop.table.get(pattern, **known)
-        if found is not None:
-            shop.table.write(delete(row, found))
-        return found is not None
-
-    return retry_on_conflict(shop, attempt)
 
 
 def retry_on_conflict(shop: ShopContext, decide: Callable[[], R]) -> R:
@@ -161,3 +140,35 @@ def retry_on_conflict(shop: ShopContext, decide: Callable[[], R]) -> R:
             return decide()
         except WriteConflict:
             backoff.wait()
+
+
+def retries_on_conflict(decide: Callable[Concatenate[ShopContext, P], R]) -> Callable[Concatenate[ShopContext, P], R]:
+    """Run the decorated function again if an item changed after the function read it, as `retry_on_conflict` does."""
+
+    @wraps(decide)
+    def run(shop: ShopContext, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return retry_on_conflict(shop, lambda: decide(shop, *args, **kwargs))
+
+    return run
+
+
+def save_change(shop: ShopContext, row: Row[T], before: T, wanted: T, *others: Write[Any]) -> T:
+    """Store an item as `wanted`, with the time and the next version, unless it is so already. Return it.
+
+    `others`: more writes of the transaction. Raises WriteConflict if the item changed since it was read as `before`.
+    """
+    if wanted == before:
+        return before
+    item: Any = wanted
+    after: T = replace(item, updated_at=shop.now_instant(), version=item.version + 1)
+    shop.table.write(update(row, before, after), *others)
+    return after
+
+
+@retries_on_conflict
+def delete_if_exists(shop: ShopContext, /, row: Row[T], pattern: Get[T], **known: str) -> bool:
+    """Delete an item, if the `pattern` finds one for the `known` fields. Return whether it existed. Safe to repeat."""
+    found = shop.table.get(pattern, **known)
+    if found is not None:
+        shop.table.write(delete(row, found))
+    return found is not None

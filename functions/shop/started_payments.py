@@ -41,11 +41,9 @@ INTERNAL_SERVER_ERROR = 500
 def start_payment(shop: ShopContext, provider: PaymentProvider, caller: Caller, order_id: str) -> ProviderPayment:
     """Return a payment at the provider about what is due for an order, which the customer's browser then confirms.
 
-    Only the order's customer and staff may call it. Safe to repeat: while the due amount is the same, the same payment
-    is returned, in its current state. A payment about another amount is cancelled first.
-
-    Raises NotFound, WrongState, TooManyPayments, PaymentInProgress if an earlier payment cannot be cancelled because
-    its money is on its way, PaymentNotPossible if the provider does not take this amount or currency,
+    Safe to repeat: while the due amount is the same, the same payment is returned, in its current state. A payment
+    about another amount is cancelled first. Raises NotFound, WrongState, TooManyPayments, PaymentInProgress if the
+    money of an earlier payment is on its way, PaymentNotPossible if the provider does not take this amount or currency,
     PaymentProviderUnavailable and TableBusy.
     """
 
@@ -136,10 +134,7 @@ def _cancel_or_raise(shop: ShopContext, provider: PaymentProvider, started: Star
 
 
 def _has_ended(shop: ShopContext, state: ProviderPayment, started: StartedPayment) -> bool:
-    """Return whether a payment brings no more money: it is cancelled, or its money is in the table.
-
-    The provider's webhook may come later than the money.
-    """
+    """Return whether a payment is cancelled, or its money is in the table, maybe before the provider's webhook."""
     if state.status != "succeeded":
         return state.status == "cancelled"
     payment = shop.table.get(PAYMENT_BY_ID, order_id=started.order_id, payment_id=started.payment_id)
@@ -154,7 +149,7 @@ def _due(order: Order) -> int:
 def mark_outdated(shop: ShopContext, order_id: str) -> Write[Any]:
     """Return the write for a transaction that changes the due amount of an order: it marks the started payment.
 
-    If no payment is started, it is a check that none is started meanwhile. So it reads the started payment.
+    If the read finds none, it is a check that none is started meanwhile.
     """
     started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
     if started is None:
@@ -168,8 +163,8 @@ def cancel_open_payments(shop: ShopContext, provider: PaymentProvider, order_id:
     """Cancel the payments that were started for an order that cannot be paid any more. Return their ids.
 
     Safe to repeat. Sends no request to the provider if no payment was started, or if the order can still be paid. If
-    the money of a payment came before, it is refunded when it is recorded. If the event comes so late that the order is
-    archived, the started payment is not in the table any more, so the provider is asked for it.
+    the money of a payment came before, it is refunded when it is recorded. If the order is archived by then, the
+    started payment is not in the table any more, so the provider is asked for it.
     """
     started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)

@@ -61,10 +61,7 @@ class PartOutOfStock(Exception):
 
 
 class PartBusy(Exception):
-    """A stock part cannot be written now: other orders change it, or DynamoDB throttles it. `product_id`: its product.
-
-    A stock part is one of the items that share a product's stock. Nothing was written.
-    """
+    """A stock part of `product_id` is not written, because other orders change it, or DynamoDB throttles it."""
 
     def __init__(self, product_id: str) -> None:
         super().__init__(product_id)
@@ -72,11 +69,7 @@ class PartBusy(Exception):
 
 
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
-    """Choose one stock part for each order line, without reading the stock.
-
-    Stock parts are the items that share a product's stock. A line takes all its pieces from the chosen part, which
-    depends on the order's id. Returns the order with the chosen parts.
-    """
+    """Return the order with one stock part for each line, chosen by the order's id, without reading the stock."""
     return replace(
         order,
         lines={
@@ -89,9 +82,8 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 def leave_busy_part(order: Order, product: Product) -> Order:
     """Return the order with another stock part for the pieces of a product, without reading the stock.
 
-    Stock parts are the items that share a product's stock. The product has at least two active parts, and the order
-    takes all its pieces from one of these parts. The next part depends on the order's id too, so the orders that leave
-    a busy part spread over the other parts.
+    The product has at least two active parts, and the order takes all its pieces from one. The next part depends on the
+    order's id too, so the orders that leave a busy part spread over the others.
     """
     line = order.lines[product.product_id]
     (busy,) = map(int, line.quantity_by_stock_part)
@@ -103,10 +95,9 @@ def leave_busy_part(order: Order, product: Product) -> Order:
 def assign_available_parts(shop: ShopContext, order: Order, products: Mapping[str, Product]) -> Order:
     """Read the stock, and choose for each order line stock parts that now have enough pieces together.
 
-    Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
-    backordered. Returns the order with the chosen parts. If any other products have too few pieces, raises OutOfStock
-    with these products. Raises TableBusy if the goods are spread over too many stock parts for one transaction. Raises
-    WriteConflict if pieces were moved between two parts during the reads: read the products and their stock again.
+    If a product can be backordered, its missing pieces become backordered. Returns the order. Raises OutOfStock with
+    the products that have too few pieces. Raises TableBusy if the goods are spread over too many parts for one
+    transaction. Raises WriteConflict if pieces were moved between two parts during the reads: read everything again.
     """
     levels = get_stock_levels(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -131,19 +122,14 @@ def assign_available_parts(shop: ShopContext, order: Order, products: Mapping[st
 
 
 def _first_part(order: Order, product: Product) -> int:
-    """Return the number of the stock part from which the order takes goods first.
-
-    Stock parts are the items that share a product's stock. The number comes from a hash of the order's id. So an order
-    always gets the same part, and the orders are spread evenly over the active parts.
-    """
+    """Return the number of the stock part from which the order takes goods first, from a hash of the order's id."""
     return hash_to_bucket(order.order_id, product.parts)
 
 
 def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
-    """Return the stock of these products by product id.
+    """Return the stock of these products by id, with parts that are not active any more but may have goods.
 
-    All stock parts are read, also parts that are not active any more: they may contain goods that were given back. One
-    BatchGetItem is sent for each 100 stock parts.
+    One BatchGetItem is sent for each 100 stock parts.
     """
     keys = [STOCK.key(product_id=id, part=n) for id, product in products.items() for n in range(product.parts_created)]
     parts: dict[str, list[Stock]] = defaultdict(list)
@@ -155,11 +141,9 @@ def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, cons
 def choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
     """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
-    Stock parts are the items that share a product's stock. `held`: the available pieces in each part. If all parts
-    together have fewer pieces than `wanted`, all pieces are taken.
-
-    The parts with the most pieces are used first. All parts that have at least `wanted` pieces count as equal. Equal
-    parts are used in the order of their numbers: from `first` to the highest number, and then from 0.
+    `held`: the available pieces in each part. If they are fewer than `wanted`, all are taken. The parts with the most
+    pieces are used first. All parts that have at least `wanted` pieces count as equal, and are used in the order of
+    their numbers: from `first` to the highest number, and then from 0.
     """
     shares: dict[int, int] = {}
     missing = wanted
@@ -171,10 +155,9 @@ def choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int
 
 
 def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
-    """Return the order line with the quantity that it takes from each stock part, and its backordered quantity.
+    """Return the order line with what it takes from each stock part, and its backordered quantity.
 
-    Stock parts are the items that share a product's stock. If all pieces come from stock part 0, the line's field
-    `taken` is None, which keeps the order item small.
+    If all pieces come from part 0, `taken` is None, which keeps the order item small.
     """
     all_from_0 = shares == {0: line.quantity}
     taken = None if all_from_0 else {str(part): share for part, share in shares.items()}
@@ -182,11 +165,10 @@ def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
 
 
 def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Stock]]:
-    """Yield the writes that reserve an order's goods.
+    """Yield the writes that reserve an order's goods. Backordered pieces are always taken from part 0.
 
-    A write raises PartOutOfStock if its stock part (one of the items with the product's stock) has too few pieces.
-    Backordered pieces are always taken from part 0. `can_leave`: the ids of the products for which a write raises
-    PartBusy if its part is busy.
+    A write raises PartOutOfStock if its stock part has too few pieces, and PartBusy if it is busy and another part can
+    be taken instead. `can_leave`: the ids of these products.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
@@ -202,9 +184,8 @@ def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Sto
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:
-    """Yield the writes that put an order's goods back into the stock.
+    """Yield the writes that put an order's goods back to the stock parts from which the order took them.
 
-    The goods go back to the stock parts (the items that share a product's stock) from which the order took them.
     `order`: the order after the change that puts them back.
     """
     for id, line in order.lines.items():
@@ -213,11 +194,9 @@ def release(order: Order) -> Iterator[Write[Stock]]:
 
 
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
-    """Yield the writes that put these quantities back into the stock, one write for each product.
+    """Yield the writes that put these quantities back into the stock, by product id: one write for each product.
 
-    `order`: the order after the change. `quantities`: the number of pieces by product id. A product's stock can be
-    split over several items (stock parts). All pieces of a product go to the part from which the order line took the
-    most pieces. So a return needs only one write for each product.
+    `order`: the order after the change. All pieces go to the part from which the line took the most.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part
@@ -228,10 +207,9 @@ def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock
 def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[Write[Stock]]:
     """Yield the writes that remove damaged or missing pieces of a product, from as few stock parts as possible.
 
-    Stock parts are the items that share a product's stock. `levels`: their stock as it was read. The writes also
-    subtract the pieces from `received`, so that the counters of a part still add up to its stock. Raises OutOfStock if
-    fewer pieces are available, because orders have reserved the other pieces. A write raises WriteConflict if the part
-    has fewer pieces than were read.
+    `levels`: the stock as it was read. The pieces are subtracted from `received`, too, so that the counters of a part
+    add up to its stock. Raises OutOfStock if fewer pieces are available. A write raises WriteConflict if the part has
+    fewer.
     """
     if quantity > levels.available:
         raise OutOfStock({product_id: levels.available})
@@ -252,11 +230,10 @@ def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[W
 def add_to_part(
     product_id: str, part: int, quantity: int, at: Instant, counter: Literal["received", "moved"] | None = None
 ) -> Write[Stock]:
-    """Return the write that adds pieces to a stock part (one of the items that share a product's stock).
+    """Return the write that adds pieces to a stock part. `at`: the same time for all parts of a transaction.
 
-    `at`: the time of the addition; the same for all parts that a transaction writes. `counter`: the field that counts
-    these pieces too. The write also stores how many pieces the part had before. From this, product_alerts.py decides
-    whether the product was sold out.
+    `counter`: the field that counts these pieces too. The write also stores how many pieces the part had before. From
+    this, product_alerts.py decides whether the product was sold out.
     """
     return add_with_minimum(
         STOCK,

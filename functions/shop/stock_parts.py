@@ -16,10 +16,9 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, add_with_minimum, put_if_absent
 from functions.model.entities import Product, Stock
-from functions.model.errors import NotFound
 from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.table import STOCK
-from functions.shop.shop import ShopContext
+from functions.shop.shop import ShopContext, require_found
 from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
 MOVE_ROUNDS = 4
@@ -48,10 +47,9 @@ def with_part_count(product: Product, count: int) -> Product:
 def create_parts(
     product: Product, before: Product | None, shares: Mapping[int, int], at: Instant
 ) -> Iterator[Write[Stock]]:
-    """Yield the writes that create the stock parts of a product which do not exist yet.
+    """Yield the writes that create the stock parts of a product which the product `before`, or None, does not have yet.
 
-    `before`: the stored product, or None for a new product. `shares`: the received pieces by the number of the part.
-    `at`: the time of the change.
+    `shares`: the received pieces by the number of the part. `at`: the time of the change.
     """
     for part in range(before.parts_created if before else 0, product.parts_created):
         share = shares.get(part, 0)
@@ -69,16 +67,13 @@ def create_parts(
 def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
     """Move the pieces of a product until its active parts have equal quantities and all other parts are empty.
 
-    `wait` is called before each move, to limit the rate.
-
-    Safe to repeat, and to end at any point. Buyers may take pieces meanwhile, so some pieces may stay in other parts.
-    These pieces can still be ordered. Raises NotFound, and TableBusy if the time is over before the last move.
+    `wait` is called before each move, to limit the rate. Safe to repeat, and to end at any point. Buyers may take
+    pieces meanwhile, so some may stay in other parts. They can still be ordered. Raises NotFound, and TableBusy if the
+    time is over.
     """
     end = shop.now() + timedelta(seconds=MOVE_SECONDS)
     for _ in range(MOVE_ROUNDS):
-        product = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
-        if product is None:
-            raise NotFound("product")
+        product = require_found(shop.table.get(PRODUCT_BY_ID, product_id=product_id), "product")
         levels = get_stock_levels(shop, {product_id: product}, consistent=True)[product_id]
         missed = 0
         for move in plan_moves(levels.by_part, product.parts):
@@ -97,8 +92,8 @@ def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
     """Return the moves that make the active stock parts equal, up to a difference of 1, and empty all other parts.
 
     `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: the number of
-    active parts, which have the lowest numbers. If all parts together owe pieces, part 0 owes them after the moves.
-    There are fewer moves than parts.
+    active parts, which have the lowest numbers. If pieces are owed, part 0 owes them then. There are fewer moves than
+    parts.
     """
     total = sum(by_part.values())
     fullest_first = sorted(range(active), key=lambda part: -by_part[part])

@@ -13,21 +13,19 @@ from functions.model.entities import STANDARD_CLASS, Address, Order, TaxRate, Ta
 from functions.model.errors import InvalidInput, NoTaxRate
 from functions.model.patterns import TAX_TABLE
 from functions.model.table import TAX_TABLE as TAX_TABLE_ROW
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict
 
 SHIPPING_CLASS = "shipping"
 """The tax class of shipping costs. Where it has no rate, they have that of the standard class."""
 
 
 def get_tax_table(shop: ShopContext, caller: Caller) -> TaxTable:
-    """Return the tax table (access pattern A28), empty with version 0 if none is stored. Only staff may call it.
-
-    Raises NotAllowed.
-    """
+    """Return the tax table (access pattern A28), empty with version 0 if none is stored. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.get(TAX_TABLE) or _empty_table(shop)
 
 
+@retries_on_conflict
 def replace_tax_table(
     shop: ShopContext,
     caller: Caller,
@@ -45,19 +43,15 @@ def replace_tax_table(
     counted = Counter((one.destination, one.tax_class, one.valid_from) for one in rates)
     if twice := [" ".join(key) for key, count in counted.items() if count > 1]:
         raise InvalidInput("rates", f"use one rate for each destination, class and day: {twice[0]} has several")
-
-    def attempt() -> TaxTable:
-        stored = shop.table.get(TAX_TABLE)
-        before = stored or _empty_table(shop)
-        countries = tuple(sorted(set(reverse_charge_in)))
-        wanted = replace(before, rates=_sorted(rates), reverse_charge_in=countries, net_prices=net_prices)
-        if wanted == before:
-            return before
-        after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(TAX_TABLE_ROW, stored, after) if stored else put_if_absent(TAX_TABLE_ROW, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    stored = shop.table.get(TAX_TABLE)
+    before = stored or _empty_table(shop)
+    countries = tuple(sorted(set(reverse_charge_in)))
+    wanted = replace(before, rates=_sorted(rates), reverse_charge_in=countries, net_prices=net_prices)
+    if wanted == before:
+        return before
+    after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
+    shop.table.write(update(TAX_TABLE_ROW, stored, after) if stored else put_if_absent(TAX_TABLE_ROW, after))
+    return after
 
 
 def _sorted(rates: Sequence[TaxRate]) -> tuple[TaxRate, ...]:
@@ -73,9 +67,9 @@ def _empty_table(shop: ShopContext) -> TaxTable:
 def set_tax_rates(order: Order, table: TaxTable | None, tax_classes: Mapping[str, str]) -> Order:
     """Return the order with the tax rates of its address on the day it is placed. Nothing is written.
 
-    `table`: None if the shop has no tax table; the order then has no taxes. `tax_classes`: the class of each product by
-    id. A business with a tax id of another country of the list `reverse_charge_in` pays no tax there: it owes the tax
-    itself. Raises NoTaxRate if the table has no rate for the destination of the order.
+    `table`: None without taxes. `tax_classes`: the class of each product by id. A business with a tax id of another
+    country of the list `reverse_charge_in` owes the tax there itself. Raises NoTaxRate if the table lacks the
+    destination.
     """
     address = order.address
     if table is None or not table.rates or address is None:

@@ -38,8 +38,7 @@ from functions.shop.started_payments import mark_outdated
 def list_unmatched_payments_by_date(shop: ShopContext, request: ListRequest) -> ListPage[Payment | KeptEvent]:
     """Return the payments that match no order and came in the time range, oldest first (access pattern R5).
 
-    Also returns the disputes and refunds of payments whose money is not reported yet. The index is eventually
-    consistent, so the latest changes may be missing.
+    Also the disputes and refunds of payments whose money is not reported yet. The index is eventually consistent.
     """
     request.caller.require_group("staff")
     return read_page(shop, request, UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED")
@@ -50,16 +49,16 @@ def assign_payment(
 ) -> IdempotentResult:
     """Assign an unmatched payment to an order that is not fully paid. The money counts as if it came for this order.
 
-    `key`: the idempotency key. `order_id`: the id stored with the payment, even if no order has this id.
-    `to_order_id`: the order that gets the money. Money above its due amount is refunded with the reason EXCESS.
-    `reason`: why staff know the order, without personal data. The result is {"order_id", "payment_id", "amount",
-    "currency", "due"}, with the new order and the amount that is still due.
+    `key`: the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. `to_order_id`:
+    the order that gets the money. Money above its due amount is refunded with the reason EXCESS. `reason`: why staff
+    know the order, without personal data. The result is {"order_id", "payment_id", "amount", "currency", "due"}, of the
+    new order.
 
     Raises WrongState if the payment is not UNMATCHED, if it brought no money, or if it is disputed or refunded, also
     partly or without success: send the rest back instead. Raises WrongState and TooManyPayments if the order takes no
-    more money, and WrongCurrency. If only disputes or refunds of the payment are known, and not its money, raises
-    NotFound. If the provider has reported the payment for the new order, too, close that record first. Also raises
-    NotAllowed, InvalidInput, IdempotencyKeyReused and TableBusy.
+    more money. Raises NotFound if only disputes or refunds of the payment are known. If the provider has reported the
+    payment for the new order, too, close that record first. Also raises NotAllowed, InvalidInput, WrongCurrency,
+    IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id, "to_order_id": to_order_id, "reason": reason}

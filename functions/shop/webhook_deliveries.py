@@ -33,7 +33,7 @@ from functions.model.patterns import (
 )
 from functions.model.retention import OUTBOX_DAYS, WEBHOOK_FAILING_DAYS
 from functions.model.table import DELIVERY, OUTBOX_EVENT, WEBHOOK, WEBHOOK_CURSOR
-from functions.shop.shop import ShopContext, retry_on_conflict
+from functions.shop.shop import ShopContext, retries_on_conflict, retry_on_conflict
 from functions.shop.webhooks import valid_secrets
 
 LEASE_SECONDS = 60
@@ -377,20 +377,17 @@ def _count_failure(shop: ShopContext, webhook: Webhook, *, gives_up: bool) -> We
     return replace(webhook, failures=failures, retry_at=to_instant(shop.now() + timedelta(minutes=wait)))
 
 
+@retries_on_conflict
 def _change_webhook(shop: ShopContext, webhook: Webhook, decide: Callable[[Webhook], Webhook]) -> Webhook:
     """Change the counters of a webhook, and return it."""
-
-    def attempt() -> Webhook:
-        before = shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook.webhook_id)
-        if before is None:
-            return webhook
-        after = decide(before)
-        if after != before:
-            after = replace(after, version=before.version + 1)
-            shop.table.write(update(WEBHOOK, before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook.webhook_id)
+    if before is None:
+        return webhook
+    after = decide(before)
+    if after != before:
+        after = replace(after, version=before.version + 1)
+        shop.table.write(update(WEBHOOK, before, after))
+    return after
 
 
 # retries and replays --------------------------------------------------------------------------------------------------

@@ -13,14 +13,14 @@ from typing import Any
 from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.writes import Write, delete, put_if_absent, update
 from functions.model.entities import Delivery, Replay, Webhook, WebhookStatus
-from functions.model.errors import InvalidInput, NotFound, WrongState
+from functions.model.errors import InvalidInput, WrongState
 from functions.model.events import EVENTS_BY_NAME, WEBHOOK_EVENTS
 from functions.model.patterns import DELIVERIES_OF_WEBHOOK, WEBHOOK_BY_ID, WEBHOOKS
 from functions.model.table import WEBHOOK
 from functions.shop.audit import deletion_entry
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
-from functions.shop.shop import Caller, ShopContext, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict, save_change
 
 MAX_WEBHOOKS_READ_AGE_SECONDS = 5
 """How old the list of webhooks may be with which the event publisher decides what to put in the outbox."""
@@ -78,10 +78,7 @@ def list_webhooks(shop: ShopContext, caller: Caller) -> Sequence[Webhook]:
 def get_webhook(shop: ShopContext, caller: Caller, webhook_id: str) -> Webhook:
     """Return a webhook (access pattern W1b). Only staff may call it. Raises NotFound and NotAllowed."""
     caller.require_group("staff")
-    found = shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook_id)
-    if found is None:
-        raise NotFound("webhook")
-    return found
+    return require_found(shop.table.get(WEBHOOK_BY_ID, webhook_id=webhook_id), "webhook")
 
 
 def list_deliveries(shop: ShopContext, request: ListRequest, webhook_id: str) -> ListPage[Delivery]:
@@ -123,30 +120,17 @@ def change_webhook(
     return _change(shop, caller, webhook_id, decide)
 
 
+@retries_on_conflict
 def _change(shop: ShopContext, caller: Caller, webhook_id: str, decide: Callable[[Webhook], Webhook]) -> Webhook:
-    def attempt() -> Webhook:
-        before = get_webhook(shop, caller, webhook_id)
-        after = decide(before)
-        if after == before:
-            return before
-        after = replace(after, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(WEBHOOK, before, after))
-        return after
-
-    return retry_on_conflict(shop, attempt)
+    before = get_webhook(shop, caller, webhook_id)
+    return save_change(shop, WEBHOOK, before, decide(before))
 
 
+@retries_on_conflict
 def delete_webhook(shop: ShopContext, caller: Caller, webhook_id: str) -> None:
-    """Delete a webhook. Only staff may call it. What is left of it in the table expires.
-
-    Raises NotAllowed, and NotFound, for example if an earlier call deleted it.
-    """
-
-    def attempt() -> None:
-        found = get_webhook(shop, caller, webhook_id)
-        shop.table.write(delete(WEBHOOK, found), *deletion_entry(shop, WEBHOOK, found))
-
-    retry_on_conflict(shop, attempt)
+    """Delete a webhook. What is left of it in the table expires. Raises NotAllowed, NotFound after an earlier call."""
+    found = get_webhook(shop, caller, webhook_id)
+    shop.table.write(delete(WEBHOOK, found), *deletion_entry(shop, WEBHOOK, found))
 
 
 def replay(

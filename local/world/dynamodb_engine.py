@@ -163,8 +163,7 @@ class Engine:
         """Create the table with a stream, if it does not exist, and enable TTL. Safe to repeat.
 
         `definition`: the Properties of an AWS::DynamoDB::GlobalTable (or ::Table) in a template, or the arguments of a
-        CreateTable request. Only the keys, the attributes, the indexes and the TTL attribute are used. Raises
-        TableDiffers if the table exists with other keys or indexes.
+        CreateTable request. Raises TableDiffers if the table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -185,10 +184,9 @@ class Engine:
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
     def has_expired_items(self) -> bool:
-        """Return whether any table has an expired item.
+        """Return whether any table has an expired item. This check only reads an index, which the first call creates.
 
-        This check only reads an index, which the first call creates. `delete_expired_items` reads every item of every
-        table, so call that method only if this one returns True.
+        Call `delete_expired_items` only then, because it reads every item of every table.
         """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
@@ -200,11 +198,10 @@ class Engine:
         return False
 
     def delete_expired_items(self) -> int:
-        """Delete the expired items of all tables and return their number.
+        """Delete the expired items of all tables and return their number. Raises RuntimeError if the engine fails.
 
         The stream records of these deletions have the user identity of DynamoDB's TTL process, as on AWS. AWS does not
-        delete items that expired more than five years ago, but this method does. Raises RuntimeError if the engine
-        reports an error.
+        delete items that expired more than five years ago, but this method does.
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -231,12 +228,9 @@ def shared_streams(engine: Engine) -> DynamoDBStreamsClient:
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine (the local DynamoDB) with the database file in `directory`, and wait until it answers.
 
-    If the file exists, the engine continues with its data. If an earlier process still uses the file, that process is
-    stopped first, because two processes would assign the same sequence numbers to stream records.
-
-    `ports`: the ports that the engine may use for DynamoDB. If `ports` is empty, the engine uses any free port.
-
-    Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
+    If the file exists, the engine continues with its data, after an earlier process that still uses the file is
+    stopped: two processes would assign the same sequence numbers. `ports`: the ports to choose from for DynamoDB; any
+    if empty. Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
     """
     # Try several ports: another process, such as a second shop, may take a free port before the engine listens on it.
     candidates = random.sample(ports, len(ports)) if ports else [processes.free_port() for _ in range(3)]
@@ -251,10 +245,9 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start a new process for this engine (the local DynamoDB), and return the engine.
+    """Start a new process for this engine, with its ports and key, and return it. A process that still runs is stopped.
 
-    The new process has the same ports and the same `tools_key`. A process that still runs is stopped first. Raises the
-    same errors as `start`.
+    Raises as `start`.
     """
     directory = engine.directory
     binary = find_engine_binary()
@@ -269,11 +262,9 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """Run a new local DynamoDB during a `with` block. At the end, stop it and delete its database file.
+    """Run a new local DynamoDB during a `with` block. At the end, also if killed, stop it and delete its database file.
 
-    Both happen too if this process is killed.
-
-    The database file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
+    The file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
     """
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
@@ -310,10 +301,7 @@ def _start_process(binary: Path, engine: Engine) -> None:
 
 
 def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the keys and indexes of a table in a form that can be compared with `==`.
-
-    `table`: a table description or the arguments of a CreateTable request.
-    """
+    """Return the comparable keys and indexes of a table description, or of the arguments of a CreateTable request."""
     indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
     return (
         _key_schema(table),

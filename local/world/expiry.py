@@ -84,10 +84,7 @@ class Advance:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse a duration such as "400d", "90m" or "2w" of at most a hundred years. Raises ValueError.
-
-    The units are s, m, h, d and w (weeks).
-    """
+    """Parse a duration in s, m, h, d or w, such as "90m", of at most a hundred years. Raises ValueError."""
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
         raise ValueError(f"{text!r} is not a duration: use a number and a unit (s, m, h, d, w), e.g. 400d")
@@ -102,8 +99,8 @@ def advance(
 ) -> Advance:
     """Run the schedules, and delete expired items, as if the duration `by` had passed. No clock is changed.
 
-    First calls `run_schedules` with the current and the future time, because the schedules may write items that
-    expire before the future time. Then deletes the expired items. Safe to repeat.
+    First calls `run_schedules` with the current and the future time, because they may write items that expire before
+    it. Safe to repeat.
     """
     now = datetime.now(UTC)
     done = run_schedules(now, now + by)
@@ -131,9 +128,8 @@ def expire_until(
 ) -> int:
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    `until` may be in the future. `keep`: returns whether to keep an item until its real expiry; its argument has the
-    keys, the ttl, `type` and `order_id` of the item. The table must have the string keys PK and SK. Safe to repeat. If
-    another process changes an item's expiry time meanwhile, the item is not deleted.
+    `keep`: returns whether to keep an item until its real expiry, by its keys, ttl, `type` and `order_id`. The table
+    must have the string keys PK and SK. Safe to repeat. An item whose expiry time changes meanwhile is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
@@ -172,10 +168,7 @@ def expire_until(
 
 
 def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
-    """Delete expired items every `every_seconds` until `stop` is set. AWS may take days to delete expired items.
-
-    Run this function in its own thread. While the engine is down, it retries.
-    """
+    """Delete expired items every `every_seconds`, in its own thread, until `stop` is set. Waits for the engine."""
     while not stop.wait(every_seconds):
         try:
             if engine.has_expired_items():

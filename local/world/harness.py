@@ -156,10 +156,7 @@ class ShopHarness:
         return taken
 
     def take_deferred_messages(self, queue: str) -> list[dict[str, Any]]:
-        """Receive all messages of a queue, also those whose delay is not over. The shop's clock advances by the delay.
-
-        The workers of mails send such messages to their own queues.
-        """
+        """Receive all messages of a queue, also delayed ones. The shop's clock advances by their delay."""
         waiting = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages
         last = max((message.delayed_until for message in waiting), default=0.0)
         self.clock_offset += timedelta(seconds=max(0.0, last / 1000 - time.time()))
@@ -261,8 +258,7 @@ class ShopHarness:
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     """Create the buckets, the event bus, its rules and the queues in moto. Yield the URL of each queue, by name.
 
-    The rules and queues come from the list `REACTIONS`, as in the deployed stack. All tests of a file share these
-    resources, because creating them takes longer than most tests.
+    All tests of a file share these resources, because creating them takes longer than most tests.
     """
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -287,11 +283,7 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def run_shop(
     engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
 ) -> Iterator[ShopHarness]:
-    """Run a shop on this table, with empty buckets and queues. Yield the ShopHarness of the shop.
-
-    `queues`: the URL of each queue, by name. `patch`: the MonkeyPatch that sets the environment variables of the
-    Lambdas.
-    """
+    """Run a shop on this table, with empty buckets and queues. `patch`: sets the variables of the Lambdas."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     _clear_aws()

@@ -20,9 +20,9 @@ REFUSED = ProviderRejected("charge_already_refunded")
 class FakeProvider(HttpPaymentProvider):
     """A client of the payment provider that is its own connection pool.
 
-    `behaviors`: what happens to the next new refunds. Each element is an outcome such as "succeeded", or an error to
-    raise. `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
-    ("refund", idempotency key), ("list", payment id), ("POST", idempotency key or path) or ("GET", path).
+    `behaviors`: for each next new refund, an outcome such as "succeeded", or an error to raise. `paid_amounts`: the
+    refundable amount by payment id (default: unlimited). `requests`: every request, as ("refund", idempotency key),
+    ("list", payment id), ("POST", idempotency key or path) or ("GET", path).
     """
 
     def __init__(

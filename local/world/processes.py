@@ -87,7 +87,7 @@ def require_free_port(port: int, remedy: str = "Start the shop again.") -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Return which process listens on this port: its id and command, or "another process" if that is unknown.
+    """Return the id and command of the process that listens on this port, or "another process" if they are unknown.
 
     Only Linux has /proc, and it does not show the open files of other users (man proc_pid_fd).
     """
@@ -112,10 +112,7 @@ def write_private_file(file: Path, text: str) -> None:
 
 
 def read_address(file: Path, make: Callable[..., T]) -> T:
-    """Read an address file (JSON) and pass the values to `make` as keyword arguments. Return the result.
-
-    Raises ProcessFailed if the file is missing or damaged.
-    """
+    """Return `make` with the values of an address file (JSON). Raises ProcessFailed if it is missing or damaged."""
     try:
         return make(**json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -124,10 +121,7 @@ def read_address(file: Path, make: Callable[..., T]) -> T:
 
 @contextmanager
 def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
-    """Hold an exclusive lock on a directory until the `with` block ends or this process ends.
-
-    Raises ProcessFailed with `error_message` if another process holds the lock.
-    """
+    """Hold an exclusive lock on a directory in a `with` block. Raises ProcessFailed if another process holds it."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / EXCLUSIVE_LOCK_FILE).open("w") as lock:
         try:
@@ -138,10 +132,7 @@ def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
 
 
 def running_process_id(directory: Path) -> int | None:
-    """Return the id of the process that was started in this directory, or None if it is not running.
-
-    Raises ProcessFailed if the process is being started right now, so that its id is not known yet.
-    """
+    """Return the id of the process started here, or None. Raises ProcessFailed while it is being started."""
     if (child := _children.get(directory)) and child.poll() is None:
         return child.pid
     try:
@@ -169,11 +160,9 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process and wait until `is_ready` returns True. The process's output is appended to `directory/log`.
 
-    The process gets its own session, so Ctrl-C in the terminal reaches only the parent process. The parent then stops
-    its child processes in order.
-
-    Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`, and stops the process. Also
-    raises ProcessFailed if another process runs in this directory.
+    The process gets its own session, so Ctrl-C reaches only the parent process, which stops its child processes in
+    order. Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`, and stops it. Also raises
+    ProcessFailed if another process runs in this directory.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
@@ -208,10 +197,7 @@ def start(
 
 
 def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
-    """Stop the process of this directory with SIGTERM. If it does not end within the timeout, send SIGKILL.
-
-    Returns True if the process ended after SIGTERM or if no process was running. Returns False after SIGKILL.
-    """
+    """Stop the process of this directory with SIGTERM, or SIGKILL after the timeout. Return if SIGTERM sufficed."""
     process_id = running_process_id(directory)
     if process_id is None:
         return True
@@ -225,7 +211,7 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
 
 @contextmanager
 def ended_with_this_process(process_id: int, *, by: str = "KILL", folder: Path | None = None) -> Iterator[None]:
-    """If this process dies during a `with` block, even by SIGKILL, end another process and delete its folder.
+    """If this process dies in a `with` block, even by SIGKILL, end another process and delete its folder.
 
     A shell does so once its input ends, which only this process holds open. `by`: the name of the signal.
     """

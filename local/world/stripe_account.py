@@ -276,10 +276,7 @@ class StripeAccount:
         return payment
 
     def _search_payments(self, query: str) -> list[StripeObject]:
-        """Return the payments with a value of metadata, the newest first: https://docs.stripe.com/search
-
-        Unlike at Stripe, a new payment is found at once.
-        """
+        """Return the payments with a value of metadata, newest first, at once: https://docs.stripe.com/search"""
         asked = re.fullmatch(r"""metadata\[(["'])(.+?)\1\]:(["'])(.*)\3""", query)
         if asked is None:
             raise StripeError(400, f"We could not parse {query!r}. Use metadata['order_id']:'X'.", param="query")
@@ -289,8 +286,7 @@ class StripeAccount:
     def create_refund(self, asked: StripeObject, key: str | None = None) -> StripeObject:
         """Make a refund of a payment, and return it with its first status. Raises StripeError.
 
-        `asked`: the fields payment_intent, metadata and amount. Without an amount, the account refunds the whole
-        remaining amount of the payment.
+        `asked`: the fields payment_intent, metadata and amount (default: what is left of the payment).
         """
         return self._answer_once(key, {"object": "refund", **asked}, partial(self._create_refund, asked, key))
 
@@ -363,9 +359,8 @@ class StripeAccount:
         return self._change_dispute(dispute, ("created",) if inquiry else ("created", "funds_withdrawn"))
 
     def change_dispute(self, dispute_id: str, action: str, metadata: Mapping[str, str] | None = None) -> StripeObject:
-        """Apply an action of DISPUTE_ACTIONS. A lost dispute takes its amount from the payment. Raises StripeError.
-
-        `metadata`: the metadata of the dispute from now on, if it changes.
+        """Apply an action of DISPUTE_ACTIONS, maybe with other `metadata`. A lost one takes its amount. Raises
+        StripeError.
         """
         dispute = self.disputes.get(dispute_id)
         if dispute is None:

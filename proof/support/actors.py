@@ -95,10 +95,7 @@ def create_stocked_product(
     currency: Any = "EUR",
     **more: Any,
 ) -> None:
-    """Create a product with `available` pieces in stock.
-
-    `more`: further keyword arguments for `products.create_product`.
-    """
+    """Create a product with `available` pieces in stock, with `more` arguments of `products.create_product`."""
     if "category" in more:
         ensure_category(shop, more["category"], more.get("catalog", DEFAULT_CATALOG))
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
@@ -138,20 +135,14 @@ def place(shop: ShopContext, key: str = "key-1", **quantities: int) -> Order:
 
 
 def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEvent:
-    """Return the payment provider's event for a successful payment of exactly the order's total.
-
-    `changed`: values for fields of the event, in place of the default values.
-    """
+    """Return the provider's event of a successful payment of the order's total, with `changed` fields."""
     values: dict[str, Any] = {"event_id": "evt_1", "payment_id": "pi_1", "outcome": "succeeded"}
     values |= {"order_id": order.order_id, "amount": order.total, "currency": order.currency}
     return payments.ProviderPaymentEvent(**values | changed)
 
 
 def report_payment(shop: ShopContext, order: Order, **changed: Any) -> dict[str, Any]:
-    """Record a payment of the order, as the webhook of the payment provider does. Return the result of the command.
-
-    `changed`: values for fields of the provider's event, in place of the default values.
-    """
+    """Record a payment of the order, as the provider's webhook does, with `changed` fields of the event."""
     event = payment_update(order, **changed)
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
 
@@ -159,11 +150,7 @@ def report_payment(shop: ShopContext, order: Order, **changed: Any) -> dict[str,
 def report_dispute(
     shop: ShopContext, payment_id: str, outcome: disputes.DisputeOutcome, **changed: Any
 ) -> dict[str, Any]:
-    """Record a dispute of a payment, as the webhook of the payment provider does. Return the result of the command.
-
-    `changed`: values for fields of the provider's event. By default, the whole payment is disputed, and the event
-    names no order.
-    """
+    """Record a dispute of the whole payment, as the provider's webhook does, with `changed` fields of the event."""
     claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
     order_id = (claim and claim.order_id) or payments.NO_ORDER
     payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
@@ -181,10 +168,7 @@ def report_dispute(
 
 
 def report_external_refund(shop: ShopContext, payment_id: str, amount: int, **changed: Any) -> dict[str, Any]:
-    """Record a refund that was made at the payment provider. Return the result of the command.
-
-    `changed`: values for fields of the provider's event, which by default reports that the refund succeeded.
-    """
+    """Record a successful refund that was made at the provider, with `changed` fields of the event."""
     event = external_refunds.ExternalRefundEvent(
         event_id=f"evt_{shop.new_id()}",
         provider_id="re_1",
@@ -204,10 +188,7 @@ def pay(shop: ShopContext, order: Order) -> None:
 
 
 def advance_to_status(shop: ShopContext, order: Order, status: str) -> Order:
-    """Run the commands that lead an order from PENDING to this status. Return the order.
-
-    A partial shipment or a partial return contains one piece of the order's first product.
-    """
+    """Run the commands that lead an order from PENDING to this status. Return the order. A part is one piece."""
     id, parcel, one = order.order_id, f"{order.order_id}-1", {next(iter(order.lines)): 1}
     whole = {id: line.quantity for id, line in order.lines.items()}
     aside: dict[str, tuple[str, Callable[[], object]]] = {
@@ -242,19 +223,13 @@ def advance_to_status(shop: ShopContext, order: Order, status: str) -> Order:
 
 
 def ship_part_then_cancel(shop: ShopContext, order_id: str, sent: Mapping[str, int]) -> None:
-    """Dispatch a part of an order, then cancel the rest of the order as the customer Ann.
-
-    `sent`: the dispatched quantity by product id.
-    """
+    """Dispatch the quantities `sent` of an order, then cancel the rest as the customer Ann."""
     shipments.dispatch_shipment(shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", sent)
     cancellation.cancel_order(shop, ANN, order_id)
 
 
 def return_items(shop: ShopContext, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
-    """Enter a return of goods: put the goods back into stock, and refund the original payment.
-
-    `key`: the idempotency key. `quantities`: the returned pieces by product id.
-    """
+    """Enter a return of these quantities, by product id, with a refund to the original payment."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
 
@@ -262,8 +237,7 @@ def return_items(shop: ShopContext, order_id: str, key: str = "back", /, **quant
 def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """Call `act` with each of `things` in several threads, and return the results.
 
-    Repeat a call that raises `TableBusy` (the retries took too long). This is frequent, because all threads share one
-    test clock, and each retry pause of one thread advances the clock for all of them.
+    Repeat a call that raises `TableBusy`: the retry pauses of all threads advance one test clock.
     """
 
     def until_done(thing: T) -> R:
@@ -302,10 +276,7 @@ def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
 
 
 def archive_order(shop: ShopContext, order_id: str, *, to_stub: bool = False) -> None:
-    """Set a closed order to the status ARCHIVING.
-
-    `to_stub`: also replace the order with a small ArchivedOrder item (the stub), as at the end of the archiving.
-    """
+    """Set a closed order to the status ARCHIVING, or `to_stub`: replace it, as at the end of the archiving."""
     before = get_order(shop, order_id)
     after = apply_order_command(before, "archive", shop.now_instant())
     shop.table.write(update(ORDER, before, after))
@@ -316,10 +287,7 @@ def archive_order(shop: ShopContext, order_id: str, *, to_stub: bool = False) ->
 
 
 def archive_with_object(shop: ShopContext, order_id: str) -> ShopContext:
-    """Archive a closed order with all its items. Return the shop that reads them from the object.
-
-    As in the archiving, invoices stay in the table.
-    """
+    """Archive a closed order with all its items but invoices. Return the shop that reads them from the object."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     archive_order(shop, order_id, to_stub=True)
     moved = [image for image in images if image["type"]["S"] not in (ORDER.type, INVOICE.type)]

@@ -51,11 +51,7 @@ class EmittedMetrics:
         return found
 
     def clear(self) -> None:
-        """Delete the metrics that were captured so far.
-
-        A test of an alarm calls this when the alarm's next evaluation period begins, because CloudWatch ignores the
-        values of earlier periods.
-        """
+        """Delete the metrics that were captured so far, as when the alarm's next evaluation period begins."""
         self.lines.clear()
 
 
@@ -75,8 +71,7 @@ def capture_metrics() -> Iterator[EmittedMetrics]:
 def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
     """Return the alarm's state after one period with these metric values, as CloudWatch would evaluate the alarm.
 
-    `before`: the state before the period. If the period has no values, an alarm with a lower limit goes to ALARM. An
-    alarm on a gauge (a metric of a current level, such as a backlog) keeps its state. Each other alarm goes to OK.
+    Without values, an alarm with a lower limit goes to ALARM, one on a gauge keeps the state `before`, others go to OK.
     """
     assert alarm.periods == 1, "judged over one period"
     if not values:
@@ -112,8 +107,8 @@ def runbook_commands(page: str) -> list[str]:
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
     """Run a shell command of a runbook. The test fails if `python -m ops` exits with a status other than 0 or 1.
 
-    `known`: the values of the placeholders in the command. `deploy`: is called in place of `make deploy`. It must
-    remove the fault that the test injected, as a deployment of corrected code or settings would.
+    `known`: the values of the placeholders in the command. `deploy`: replaces `make deploy`, and removes the injected
+    fault.
     """
     words = shlex.split(Template(command).substitute(known))
     match words:

@@ -33,10 +33,7 @@ def order_partition(harness: ShopHarness, order_id: str) -> list[Image]:
 def expire_everything(
     harness: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
 ) -> list[Message]:
-    """Advance the clock until all orders have expired. Return the queue messages for the Lambda that archives orders.
-
-    `readers`: the handlers that get the stream records of the deleted items.
-    """
+    """Advance the clock until all orders have expired. Return the queue messages for the archive Lambda."""
     harness.advance_days(days=396)
     records = harness.new_records()
     for reader in readers:
@@ -64,10 +61,7 @@ def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:
 
 
 def images_to_archive(images: list[Image]) -> list[Image]:
-    """Return the items that the archive object of an order must contain: all except the ExpiryMarker item.
-
-    The TTL deletion of the ExpiryMarker item starts the archiving, so this item is gone when the archiving begins.
-    """
+    """Return the items that the archive object of an order must have: all except the ExpiryMarker, which is gone."""
     return [image for image in images if image["type"]["S"] != "ExpiryMarker"]
 
 
@@ -80,11 +74,7 @@ def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]
 
 
 def assert_archived(harness: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
-    """Assert that the archive has all items of an order in one S3 object.
-
-    Also assert that the table has only these items left: the invoice, its credit notes, and the ArchivedOrder item,
-    which replaces the order. `before`: the items of the order before the archiving.
-    """
+    """Assert that the archive has all items of an order in one object, and the table its documents and stub."""
     ((name, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)
     stub = orders.get_order(harness.shop, ANN, order_id)

@@ -43,10 +43,7 @@ is sent.
 
 
 class ProcessKilled(BaseException):
-    """Raised to simulate that the process dies.
-
-    It is a BaseException, so that `except Exception` does not catch it.
-    """
+    """The simulated death of the process, a BaseException, so that `except Exception` does not catch it."""
 
 
 def _die(**_: Any) -> NoReturn:
@@ -56,9 +53,9 @@ def _die(**_: Any) -> NoReturn:
 # the calls of an operation in a `with` block --------------------------------------------------------------------------
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
-    """Raise `ProcessKilled` just before or after an AWS call in the `with` block, and catch it at the end of the block.
+    """Raise `ProcessKilled` before or after the AWS call with this number, from 1, and catch it after the `with` block.
 
-    `call`: the number of the call that dies, counted from 1. The test fails if this call does not happen.
+    The test fails if this call does not happen.
     """
     with _hook(service, f"{when}-call", operation, _die, range(call, call + 1)), pytest.raises(ProcessKilled):
         yield
@@ -173,10 +170,7 @@ class WireTap:
         self.reply_next(operation, error_reply(code, **more))
 
     def cancel_transactions(self, *codes: str, times: int = 1) -> None:
-        """Answer the next `times` write transactions that they were cancelled, and do not send them.
-
-        `codes`: the cancellation reason of each write in the transaction, such as "TransactionConflict".
-        """
+        """Answer the next `times` write transactions that they were cancelled, with a code for each write."""
         self.reply_next("TransactWriteItems", *[transaction_cancelled_reply(*codes)] * times)
 
     def reply_next(self, operation: str, *replies: Reply) -> None:
@@ -189,10 +183,7 @@ class WireTap:
         self.units_of.clear()
 
     def pop_unused_replies(self) -> list[str]:
-        """Remove all replies that were set with `reply_next` and that no request has used yet.
-
-        Return the names of the operations that had such replies.
-        """
+        """Remove the replies of `reply_next` that no request has used yet. Return the names of their operations."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
@@ -244,10 +235,7 @@ def error_reply(code: str, **more: Any) -> Reply:
 
 
 def transaction_cancelled_reply(*codes: str) -> Reply:
-    """Return a `Reply` function that does not send the transaction, and answers that it was cancelled.
-
-    `codes`: the cancellation reason of each write in the transaction, such as "TransactionConflict".
-    """
+    """Return a `Reply` that sends no transaction, and answers that it was cancelled, with a code for each write."""
     return error_reply("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 

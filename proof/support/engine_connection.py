@@ -39,10 +39,7 @@ class EngineConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, target: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request. Return the HTTP status and the body of the response.
-
-        `target`: the X-Amz-Target header, for example "DynamoDB_20120810.PutItem".
-        """
+        """Send a request with an X-Amz-Target, such as "DynamoDB_20120810.PutItem". Return the status and the body."""
         self._socket.sendall(REQUEST_HEAD % (target.encode(), len(body)) + body)
         answer = self._receive()
         while (head := RESPONSE_HEAD.match(answer)) is None:

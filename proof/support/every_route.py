@@ -277,10 +277,7 @@ def guest_token(world: Mapping[str, str]) -> Token:
 
 
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
-    """Create an order of Ann, one of a guest, and one resource of each kind. Return their path parameters.
-
-    `guest_order_id`, `guest_invoice_id` and `guest_token` are those of the guest.
-    """
+    """Create an order of Ann, one of a guest, and one resource of each kind. Return their path parameters."""
     assert api.call("PUT", "/seller", STAFF, BODIES["PUT /seller"]).status == 200
     assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
     assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200

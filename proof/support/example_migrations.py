@@ -18,7 +18,7 @@ def up(item: Item) -> Item:
 def down(item: Item) -> Item:
     """Return the product with only its category in its index key, as older code expects it.
 
-    If the product is not in the main catalogue, its attribute `catalog` is kept, so that `up` can use it again.
+    Its attribute `catalog` is kept, so that `up` can use it again.
     """
     if item.get("catalog") == DEFAULT_CATALOG:
         del item["catalog"]
@@ -37,10 +37,7 @@ FORMER = {"former_types": (FORMER_TYPE,), "former_names": {PRESENT_NAME: FORMER_
 
 @contextmanager
 def reading_former_names() -> Iterator[Migration]:
-    """Declare in a `with` block that older code gave Contribution items another type and attribute name.
-
-    The current code then reads both forms. Yield the migration of stored items between the old and present names.
-    """
+    """Declare former names of Contribution items and an attribute in a `with` block. Yield the migration."""
     rows = cast(MutableMapping[str, Any], ROWS_BY_TYPE)
     present = {name: getattr(CONTRIBUTION, name) for name in FORMER}
     _declare(FORMER)

@@ -94,10 +94,7 @@ def pytest_configure() -> None:
 
 
 def find_or_install_engine() -> None:
-    """Install the local DynamoDB engine if it is missing, for a Python environment that `make setup` did not create.
-
-    npm and its Node come with requirements.txt. Raises EngineNotInstalled.
-    """
+    """Install the local DynamoDB engine if `make setup` did not. Raises EngineNotInstalled."""
     try:
         local_engine.find_engine_binary()
     except EngineNotInstalled:
@@ -142,10 +139,7 @@ def loopback_only() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_function_scans() -> Iterator[None]:
-    """Fail a test in which deployed code reads the whole table.
-
-    The operators' tools and the tests themselves may scan it.
-    """
+    """Fail a test in which deployed code scans the table. Operators' tools and the tests may do it."""
     send = BaseClient._make_api_call  # type: ignore[attr-defined]  # below it nothing knows who asks any more
 
     @functools.wraps(send)

@@ -127,10 +127,7 @@ class HandlerResponse:
 
     @property
     def problem_type(self) -> str:
-        """The problem type of an error response, without its prefix "/docs#".
-
-        Also assert that the response follows RFC 9457 (problem details).
-        """
+        """The problem type of an RFC 9457 error response, which it must be, without the prefix "/docs#"."""
         assert self.headers["content-type"] == "application/problem+json", self.text
         assert self.body["status"] == self.status
         assert self.body["title"]
@@ -249,9 +246,9 @@ def payment_event(
 
 
 def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
-    """Send a webhook as the payment provider does: with a signature, without a token, with indented JSON.
+    """Send a webhook as the provider does: signed, without a token, with indented JSON. A text `body` is unchanged.
 
-    A `body` of type str is sent unchanged. `signing`: keyword arguments for `stripe_signature`.
+    `signing`: keyword arguments for `stripe_signature`.
     """
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
@@ -264,10 +261,7 @@ def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["cur
 
 
 def create_cognito_user(email: str, verified: bool) -> Token:
-    """Create a Cognito user pool with one user, and sign the user in. Return the user's access token.
-
-    `verified`: whether the user's email address is verified.
-    """
+    """Create a Cognito user pool with one user, with a `verified` address or not. Return the user's access token."""
     cognito = boto3.client("cognito-idp", region_name=REGION)
     pool = cognito.create_user_pool(PoolName="shop", UsernameAttributes=["email"])["UserPool"]["Id"]
     flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]

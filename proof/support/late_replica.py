@@ -20,10 +20,7 @@ READS = ("GetItem", "BatchGetItem", "Query")
 
 @contextmanager
 def late_replica(client: "DynamoDBClient", table_name: str, copier: "DynamoDBClient") -> Iterator[None]:
-    """In the `with` block, eventually consistent reads of `client` show the table as it was when the block began.
-
-    `copier`: a client of the same engine. It copies the table.
-    """
+    """In the `with` block, eventually consistent reads of `client` show a copy of the table as it was when it began."""
     replica = f"{table_name}-late"
     copier.create_table(**create_table_request(replica))
     write_items(copier, replica, read_items(copier, table_name))

@@ -12,10 +12,7 @@ BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
 def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
-    """Return a replacement for the result of `local.laptop.shop_client.find`, which describes the running local shop.
-
-    `outputs`: the CloudFormation outputs of the shop's stack.
-    """
+    """Return a replacement for the result of `local.laptop.shop_client.find`, with these outputs of the stack."""
 
     def resource_names(resource_type: str) -> list[Any]:
         return NAMES.get(resource_type, [])

@@ -158,10 +158,7 @@ def load(table: Table, items: list[tuple[Row[Any], Any]]) -> None:
 
 @dataclass
 class Call:
-    """A call of a pattern as the shop makes it: the values of the key, and the page.
-
-    Values that are not given here are those of the first row's sample.
-    """
+    """A call of a pattern as the shop makes it: the page, and the values of the key, by default of the row's sample."""
 
     known: dict[str, Any] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=lambda: {"limit": 5})

@@ -14,9 +14,9 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Recorded:
-    """The recorded values in one JSON file, or in a section of it.
+    """The recorded values in one JSON file, or in a section of it. `writes`: whether to record what is missing.
 
-    `writes`: whether this run records missing values. `command`: the command that records them.
+    `command`: the command that records them.
     """
 
     def __init__(self, file: Path, section: str = "", *, writes: bool, command: str = "make record") -> None:
@@ -32,10 +32,7 @@ class Recorded:
         self._write(dict(sorted({**self.entries, name: found}.items())))
 
     def check(self, name: str, found: Any, *, at: str, what: str) -> None:
-        """Fail the test with one sentence unless this value is recorded under this name.
-
-        `at`: the file and the line of the declaration. `what`: describes the value, such as "units of A14".
-        """
+        """Fail the test unless this value is recorded. `at`: the declaration. `what`: such as "units of A14"."""
         entries = self.entries
         if name not in entries and self.writes:
             self.add(name, found)

@@ -70,10 +70,7 @@ class SynthesizedTemplate:
 
 
 def synthesize(stack: str, **context: object) -> SynthesizedTemplate:
-    """Return the template of a stack with these settings. As on the laptop, the source of the functions is their code.
-
-    The template is cached together with those of `make synth` and `make up`.
-    """
+    """Return the cached template of a stack with these settings, with the source of the functions as their code."""
     file = synth_cache.get_assembly({"laptop": "true", "stages": EXAMPLE_STAGES, **context}) / f"{stack}.template.json"
     return SynthesizedTemplate(file, json.loads(file.read_text()))
 

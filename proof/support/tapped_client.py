@@ -15,10 +15,7 @@ START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 @dataclass
 class ManualClock:
-    """A clock that advances only when a test or the tested code calls `sleep`.
-
-    `pauses`: the length of each sleep, in seconds.
-    """
+    """A clock that advances only when a test or the tested code calls `sleep`. `pauses`: each sleep, in seconds."""
 
     now: datetime = START
     pauses: list[float] = field(default_factory=list)
@@ -38,10 +35,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def tapped(engine: Engine) -> WireTap:
-    """A DynamoDB client that records its requests, and never retries a request.
-
-    So a test sees only the retries of `functions.dynamodb`.
-    """
+    """A DynamoDB client that records its requests, and never retries: only `functions.dynamodb` does."""
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
 
 

@@ -12,7 +12,7 @@ from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change, parse_change
-from functions.model.copies import SNAPSHOTS, copies_of, order_summary, plan_copy_changes
+from functions.model.copies import SNAPSHOTS, copies_of, plan_copy_changes
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, Transition, apply_order_command
 from functions.model.timelines import merge_timeline
 from proof.support.examples import many
@@ -159,15 +159,6 @@ def test_an_entry_names_its_event_only_if_the_status_does_not() -> None:
 def test_a_purchased_line_is_read_as_it_was_stored(name: str, quantity: int, price: int, returned: int) -> None:
     line = e.PurchasedLine(name=name, quantity=quantity, price=price, returned=returned)
     assert e.PurchasedLine.from_text(line.to_text()) == line
-
-
-def test_a_summary_with_its_lines_as_maps_is_read_and_becomes_smaller() -> None:
-    line = {"name": {"S": "Blue mug"}, "quantity": {"N": "2"}, "price": {"N": "1250"}, "returned": {"N": "1"}}
-    (summary,) = order_summary(order(status="PAID"))
-    image = {**t.ORDER_SUMMARY.encode(summary), "lines": {"M": {"mug": {"M": line}}}}
-    read = t.ORDER_SUMMARY.decode(image)
-    assert read.lines == {"mug": e.PurchasedLine(name="Blue mug", quantity=2, price=1250, returned=1)}
-    assert t.ORDER_SUMMARY.encode(read)["lines"] == {"M": {"mug": {"S": "2 x 1250, 1 returned: Blue mug"}}}
 
 
 @given(WALKS, st.data())

@@ -101,19 +101,15 @@ def limit_writes(route: Route, caller: Caller | None) -> None:
 
 
 def count_write(writer_id: str) -> None:
-    """Count a write, if writes are limited. `writer_id`: the id of a customer, or the hash of a guest's e-mail address.
-
-    Raises TooManyWrites and TableBusy.
-    """
+    """Count a write of a customer, or of a guest's hashed address, if limited. Raises TooManyWrites, TableBusy."""
     if limiter := write_limiter():
         limiter.count_write(shop(), writer_id)
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
-    """Check that a request came through CloudFront and its firewall. Raises NotAllowed if it did not.
+    """Check that a request came through CloudFront and its firewall, if a secret is configured. Raises NotAllowed.
 
-    CloudFront adds a secret header to each request that it forwards to the API. A request that a client sends directly
-    to the API's own address does not have this secret. If no secret is configured, the function checks nothing.
+    CloudFront adds the secret header to each request. A request to the API's own address does not have it.
     """
     name = environment.load_environment(environment.OriginEnvironment).origin_secret
     if not name:
@@ -163,8 +159,7 @@ def authenticate_link(event: Mapping[str, Any]) -> Caller:
 def to_customer_id(sub: str) -> str | None:
     """Return the customer id of a token's subject (`sub`), or None if it is not valid.
 
-    It is the subject itself. If another identity provider (setting `issuer`) has subjects that cannot be ids, such as
-    "auth0|1", the id is derived from it.
+    If subjects of another identity provider cannot be ids, such as "auth0|1", the id is derived from it.
     """
     may_be_id = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) and sub != ME
     if may_be_id and not sub.startswith(GUEST_ID_PREFIX):  # nobody may choose the id of a guest
@@ -197,10 +192,7 @@ def log_order_id(request: Request, order_id: Any) -> None:
 
 
 def order_id_field(order_id: Any) -> dict[str, str]:
-    """Return the log field {"order_id": ...}, or {} if the value does not have the form of an id.
-
-    A caller could send any text as an order id. The check keeps such texts out of the log.
-    """
+    """Return the log field {"order_id": ...}, or {} if the value, which may be any text, has not the form of an id."""
     return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
 
 
@@ -229,8 +221,7 @@ READS_BY_ID: Mapping[str, Get[Any]] = {
 def require_known(caller: Caller, **ids: str) -> None:
     """Raise NotFound if one of these path ids is unknown. Each id costs a read: call this only if nothing was found.
 
-    Customers can ask only for their own data. So the ids of customers and orders are checked only for staff and the
-    warehouse. The caller's own id counts as known, even if the caller is not registered.
+    Customers and orders are checked only for staff and the warehouse. Others can ask only for their own data.
     """
     for name, id in ids.items():
         may_be_unknown = name == "product_id" or (caller.groups and id not in (ME, caller.id))
@@ -239,10 +230,7 @@ def require_known(caller: Caller, **ids: str) -> None:
 
 
 def reject_unknown_ids(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that raises NotFound if a list is empty because the path has an unknown id.
-
-    The function reads the table only if the first page is empty, so it makes no other request more expensive.
-    """
+    """Middleware that raises NotFound if a list is empty because of an unknown id. Other lists cost no read."""
     response: Response[Any] = next_middleware(app)
     is_first = "cursor" not in (app.current_event.query_string_parameters or {})
     if is_first and response.body == {"items": [], "cursor": None}:

@@ -36,10 +36,7 @@ class Selectable:
 
 @cache
 def selectable_answer(handler: Callable[..., Any]) -> Selectable | None:
-    """Return the selectable answer of a route, or None if the route has no parameter `fields`.
-
-    `handler`: the function of the route.
-    """
+    """Return the selectable answer of a route's function, or None if it has no parameter `fields`."""
     answer = get_type_hints(handler).get("return")
     if not (isinstance(answer, type) and issubclass(answer, ResponseModel)):
         return None
@@ -49,10 +46,7 @@ def selectable_answer(handler: Callable[..., Any]) -> Selectable | None:
 
 
 def select_fields(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that removes unselected fields from the answer.
-
-    Raises MalformedRequest before the route reads anything, if a selected name is not a field of the answer.
-    """
+    """Middleware that removes unselected fields. Raises MalformedRequest before the route reads anything."""
     sent: Mapping[str, str] = app.current_event.query_string_parameters or {}
     answer = selectable_answer(app.context["_route"].func)
     if answer is None or FIELDS not in sent:

@@ -222,13 +222,15 @@ class ResponseModel(BaseModel):
         """Return the answer for an item. Each field of the answer gets the item's attribute with the same name."""
         return cls.model_validate(item)
 
+    @classmethod
+    def combine(cls, item: Any, **values: Any) -> Self:
+        """Return the answer for an item, as `of` does, but with these values of other fields."""
+        shared = (name for name in cls.model_fields if name not in values and hasattr(item, name))
+        return cls.model_validate({name: getattr(item, name) for name in shared} | values)
+
 
 def command_response(outcome: "IdempotentResult", model: type[ResponseModel]) -> Response[Any]:
-    """Return the HTTP response of a command that has an idempotency key.
-
-    The status is 201 for the first request with an idempotency key. A repeated request gets the status 200 and the
-    result of the first request.
-    """
+    """Return the HTTP response of a command with an idempotency key: 201, or 200 for a repeated request."""
     status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 

@@ -66,8 +66,7 @@ TEXT_MAPS = ("headers", "queryStringParameters")
 def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the event if it has the form of an HTTP API request (payload format 2.0), else raise MalformedRequest.
 
-    API Gateway sends only events of this form. But anyone with the permission to invoke the function can send other
-    events.
+    API Gateway sends only this form, but others may have the permission to invoke the function.
     """
     for way, kind, may_be_missing in EVENT_SCHEMA:
         found: Any = event
@@ -82,10 +81,9 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event with its decoded body, which the router parses with `parse_json_object`.
+    """Return the event with its decoded body, or without if the method has none, such as GET (RFC 9110, 9.3).
 
-    For a method without a body, such as GET, the body is removed (RFC 9110, 9.3). Raises MalformedRequest, BodyTooLarge
-    or UnsupportedMediaType if the body is not accepted.
+    Raises MalformedRequest, BodyTooLarge or UnsupportedMediaType.
     """
     body = event.get("body")
     if not body or event["requestContext"]["http"]["method"] not in METHODS_WITH_BODY:
@@ -100,10 +98,10 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_one_click_form(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a one-click unsubscribe request of a mail provider without its form (RFC 8058, 3.2).
+    """Return a one-click unsubscribe request of a mail provider without its form (RFC 8058, 3.2), if it has one.
 
-    The form must be List-Unsubscribe=One-Click, in either encoding of HTML forms. A request without a form is returned
-    unchanged. Raises MalformedRequest if the form has other content, and BodyTooLarge if it is too long.
+    The form must be List-Unsubscribe=One-Click, in either encoding of HTML forms. Raises MalformedRequest and
+    BodyTooLarge.
     """
     if not event.get("body") or _media_type(event.get("headers") or {}) not in FORMS:
         return event
@@ -129,10 +127,9 @@ class UploadedFile:
 def extract_file(
     event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
 ) -> tuple[UploadedFile, dict[str, Any]]:
-    """Return the file in the body of a request, and the event without the body. The content of the file is unchanged.
+    """Return the file in the body of a request, unchanged, and the event without the body.
 
-    `media_types`: the accepted media types. Raises UnsupportedMediaType for any other media type, BodyTooLarge if the
-    file has more than `max_bytes` bytes, and MalformedRequest if the body cannot be decoded.
+    Raises UnsupportedMediaType for other `media_types`, BodyTooLarge above `max_bytes`, and MalformedRequest.
     """
     body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
     media_type = _media_type(event.get("headers") or {})

@@ -242,10 +242,9 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 
 
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
-    """Return the OpenAPI extension that documents which exceptions a route may raise.
+    """Return the OpenAPI extension that documents which exceptions, specific to it, a route may raise.
 
-    Pass only the exceptions that are specific to this route. openapi.py adds the exceptions that follow from the
-    route's method, path and parameters. Raises TypeError if an exception has no row in PROBLEM_TYPES.
+    openapi.py adds those that follow from the route. Raises TypeError if an exception has no row in PROBLEM_TYPES.
     """
     if unknown := [kind.__name__ for kind in exceptions if kind not in PROBLEM_TYPES]:
         raise TypeError(

@@ -104,8 +104,7 @@ class ApiResolver(APIGatewayHttpResolver):
     def find_route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """Return the route of a request with the path parameters, and import its module.
 
-        Raises RouteNotFound if no route has this path, MethodNotAllowed if the path has no such method, and
-        MalformedRequest if the path ends with a newline.
+        Raises RouteNotFound, MethodNotAllowed, and MalformedRequest if the path ends with a newline.
         """
         there = [(route, ids) for route in self.known_routes if (ids := route.path_parameters(path)) is not None]
         if not there:
@@ -137,19 +136,17 @@ def _reraise(error: Exception) -> Response[Any]:
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """Raise MalformedRequest, because an id in the path contains a character that Powertools does not allow.
+    """Raise MalformedRequest. Powertools finds no route for a path that `find_route` has accepted.
 
-    Powertools calls this function if it finds no route for a path. `find_route` has already rejected paths of unknown
-    routes. So the only possible cause is a character in an id.
+    The only possible cause is a character in an id that Powertools does not allow.
     """
     raise MalformedRequest(INVALID_PATH)
 
 
 def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that raises MalformedRequest if a request has unknown input.
+    """Middleware that raises MalformedRequest for an unknown query parameter, or a body that the route does not take.
 
-    Unknown input is an unknown query parameter, or a body field if the route takes no body. Without this check, the
-    router would ignore such input. For example, a list with a misspelled filter would return all items.
+    Otherwise, a list with a misspelled filter would return all items.
     """
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}

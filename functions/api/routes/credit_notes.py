@@ -29,13 +29,7 @@ class UndocumentedAnswer(ResponseModel):
     @classmethod
     def of(cls, item: e.Order) -> Self:
         """Return the answer for an order."""
-        return cls(
-            order_id=item.order_id,
-            customer_id=item.customer_id,
-            amount=item.undocumented,
-            currency=item.currency,
-            placed_at=item.placed_at,
-        )
+        return cls.combine(item, amount=item.undocumented)
 
 
 class CreditDue(ResponseModel):

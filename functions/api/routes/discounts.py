@@ -80,7 +80,7 @@ class DiscountAnswer(DiscountInList):
     @classmethod
     def from_usage(cls, usage: DiscountUsage) -> Self:
         """Return the answer for a discount code. `usage`: the code, and the number of redemptions that are left."""
-        return cls(**DiscountInList.of(usage.discount).model_dump(), left=usage.left)
+        return cls.combine(usage.discount, left=usage.left)
 
 
 @router.post("/discounts", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))

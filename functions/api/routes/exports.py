@@ -96,16 +96,6 @@ def export(caller: SignedIn, export_id: Id) -> ExportAnswer:
         )
         for name in found.object_names
     ]
-    return ExportAnswer(
-        export_id=found.export_id,
-        list=found.list,
-        from_=found.since,
-        to=found.until,
-        status=found.status,
-        rows=found.rows,
-        reached=found.reached,
-        parts=parts,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        expires_at=instant_from_epoch(found.ttl),
+    return ExportAnswer.combine(
+        found, from_=found.since, to=found.until, parts=parts, expires_at=instant_from_epoch(found.ttl)
     )

@@ -92,18 +92,7 @@ class ChosenShippingAnswer(ResponseModel):
 def order_line_answers(order: e.Order) -> list[OrderLineAnswer]:
     """Return the answers for the lines of an order, sorted by product id, with shipped and returned quantities."""
     return [
-        OrderLineAnswer(
-            product_id=id,
-            name=line.name,
-            price=line.price,
-            quantity=line.quantity,
-            tax_rate=pricing.rate_of(order, line.tax_rate),
-            backordered=line.backordered,
-            shipped=line.shipped,
-            delivered=line.delivered,
-            returned=line.returned,
-            dropped=line.dropped,
-        )
+        OrderLineAnswer.combine(line, product_id=id, tax_rate=pricing.rate_of(order, line.tax_rate))
         for id, line in sorted(order.lines.items())
     ]
 
@@ -164,47 +153,15 @@ class OrderAnswer(ResponseModel):
 
         If `item` is itself the stub, the answer has no optional fields, because the table does not have them.
         """
-        stub = item if isinstance(item, e.ArchivedOrder) else stub
-        kept = stub or item
-        stays = cls(
-            order_id=kept.order_id,
-            customer_id=kept.customer_id,
-            status=kept.status,
-            placed_at=kept.placed_at,
-            updated_at=kept.updated_at,
-            currency=kept.currency,
-            total=kept.total,
-            version=kept.version,
-            archived=stub is not None,
-            archived_at=stub.archived_at if stub else None,
-        )
         if isinstance(item, e.ArchivedOrder):
-            return stays
-        whole: dict[str, Any] = {
-            "customer_name": item.customer_name,
-            "lines": order_line_answers(item),
-            "address": item.address and AddressAnswer.of(item.address),
-            "billing_address": item.billing_address and AddressAnswer.of(item.billing_address),
-            "discount": item.discount and DiscountedAnswer.of(item.discount),
-            "shipping": item.shipping,
-            "shipping_method": item.shipping_method and ChosenShippingAnswer.of(item.shipping_method),
-            "taxes": [TaxAnswer.of(one) for one in pricing.tax_table(item)],
-            "net_prices": item.net_prices,
-            "tax_id": item.tax_id,
-            "reverse_charge": item.reverse_charge,
-            "paid": item.paid,
-            "refunded": item.refunded,
-            "credited": item.credited,
-            "owed": item.owed,
-            "due": item.total - item.paid if item.status == "PENDING" else 0,
-            "delivered_at": item.delivered_at,
-            "placed_by": item.placed_by,
-            "note": item.note,
-            "reference": item.reference,
-            "metadata": item.metadata,
-            "cancel_reason": item.cancel_reason,
-        }
-        return stays.model_copy(update=whole)
+            return cls.combine(item, archived=True)
+        whole = cls.combine(
+            item,
+            lines=order_line_answers(item),
+            taxes=pricing.tax_table(item),
+            due=item.total - item.paid if item.status == "PENDING" else 0,
+        )
+        return whole.model_copy(update=cls.of(stub).model_dump(exclude_unset=True)) if stub else whole
 
 
 class OrderInList(ResponseModel):
@@ -350,9 +307,7 @@ class PaymentEntryAnswer(ResponseModel):
     @classmethod
     def of_entry(cls, item: MoneyEntry[e.Payment]) -> Self:
         """Return the answer for an entry of the list."""
-        payment = PaymentAnswer.of(item.item) if item.item else None
-        entry = item.entry
-        return cls(order_id=entry.order_id, payment_id=entry.id, created_at=entry.created_at, payment=payment)
+        return cls.combine(item.entry, payment_id=item.entry.id, payment=item.item)
 
 
 class RefundEntryAnswer(ResponseModel):
@@ -366,10 +321,7 @@ class RefundEntryAnswer(ResponseModel):
     @classmethod
     def of_entry(cls, item: MoneyEntry[e.Refund]) -> Self:
         """Return the answer for an entry of the list."""
-        refund = RefundAnswer.of(item.item) if item.item else None
-        return cls(
-            order_id=item.entry.order_id, refund_id=item.entry.id, created_at=item.entry.created_at, refund=refund
-        )
+        return cls.combine(item.entry, refund_id=item.entry.id, refund=item.item)
 
 
 class DocumentAnswer(ResponseModel):
@@ -452,41 +404,15 @@ class InvoiceAnswer(ResponseModel):
     @classmethod
     def of_invoice(cls, item: e.Invoice, sellers: Mapping[int, e.Seller]) -> Self:
         """Return the answer for an invoice. `sellers`: the stored versions of the seller, with that of the invoice."""
-        seller = sellers.get(item.seller) if item.seller else None
-        return cls(
-            invoice_id=item.invoice_id,
-            kind=item.kind,
-            corrects=item.corrects,
-            order_id=item.order_id,
-            customer_id=item.customer_id,
-            name=item.name,
-            address=AddressAnswer.of(item.address) if item.address else None,
-            billing_address=AddressAnswer.of(item.billing_address) if item.billing_address else None,
-            issued_at=item.issued_at,
-            currency=item.currency,
-            total=item.total,
+        return cls.combine(
+            item,
             lines=[
-                InvoiceLineAnswer(
-                    product_id=id,
-                    name=line.name,
-                    price=line.price,
-                    quantity=line.quantity,
-                    tax_rate=pricing.rate_of(item, line.tax_rate),
-                    credited=line.credited,
-                )
+                InvoiceLineAnswer.combine(line, product_id=id, tax_rate=pricing.rate_of(item, line.tax_rate))
                 for id, line in sorted(item.lines.items())
             ],
-            discount=DiscountedAnswer.of(item.discount) if item.discount else None,
-            shipping=item.shipping,
-            taxes=[TaxAnswer.of(tax) for tax in item.taxes],
             shipping_tax_rate=pricing.rate_of(item, item.shipping_tax_rate),
-            net_prices=item.net_prices,
-            tax_id=item.tax_id,
-            reverse_charge=item.reverse_charge,
-            reference=item.reference,
-            payments=[PaidAnswer.of(paid) for paid in item.payments],
             paid_on=item.payment_day,
-            seller=SellerAnswer.of(seller) if seller else None,
+            seller=sellers.get(item.seller) if item.seller else None,
         )
 
 

@@ -186,21 +186,15 @@ class QuoteAnswer(ResponseModel):
     @classmethod
     def of_quote(cls, quote: placing.Quote) -> Self:
         order = quote.order
-        return cls(
-            currency=order.currency,
+        return cls.combine(
+            order,
             lines=order_line_answers(order),
             goods=pricing.goods_total(order.lines),
-            discount=DiscountedAnswer.of(order.discount) if order.discount else None,
-            shipping=order.shipping,
             shipping_method=order.shipping_method.id if order.shipping_method else None,
             shipping_methods=[
-                OfferedShippingMethod(**ChosenShippingAnswer.of(one.method).model_dump(), price=one.price)
-                for one in quote.shipping_methods
+                OfferedShippingMethod.combine(one.method, price=one.price) for one in quote.shipping_methods
             ],
-            taxes=[TaxAnswer.of(one) for one in pricing.tax_table(order)],
-            net_prices=order.net_prices,
-            reverse_charge=order.reverse_charge,
-            total=order.total,
+            taxes=pricing.tax_table(order),
         )
 
 

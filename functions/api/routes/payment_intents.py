@@ -48,12 +48,4 @@ def start_payment(caller: SignedIn, order_id: Id) -> PaymentIntentAnswer:
     settings = load_environment(PaymentStarterEnvironment)
     provider = payment_provider.get_payment_provider(settings.provider_url, settings.provider_secret)
     made = started_payments.start_payment(shop(), provider, caller, order_id)
-    return PaymentIntentAnswer(
-        order_id=order_id,
-        payment_id=made.payment_id,
-        status=made.status,
-        amount=made.amount,
-        currency=made.currency,
-        client_secret=made.client_secret,
-        publishable_key=settings.publishable_key,
-    )
+    return PaymentIntentAnswer.combine(made, order_id=order_id, publishable_key=settings.publishable_key)

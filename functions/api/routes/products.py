@@ -153,7 +153,7 @@ class ProductInList(ProductAnswer):
 
     @classmethod
     def from_offered(cls, offered: products.ProductWithStock) -> Self:
-        return cls(**ProductAnswer.of(offered.product).model_dump(), available=offered.available)
+        return cls.combine(offered.product, available=offered.available)
 
 
 class StockAnswer(ResponseModel):

@@ -81,15 +81,7 @@ def shipments_by_tracking(
 def parcel(caller: SignedIn, order_id: Id) -> Parcel:
     """Show which goods to pack for an order, which goods are already sent, and the address. For warehouse and staff."""
     order = shipments.get_order_for_packing(shop(), caller, order_id)
-    return Parcel(
-        order_id=order.order_id,
-        status=order.status,
-        lines=order_line_answers(order),
-        address=AddressAnswer.of(order.address) if order.address else None,
-        shipping_method=ChosenShippingAnswer.of(order.shipping_method) if order.shipping_method else None,
-        note=order.note,
-        reference=order.reference,
-    )
+    return Parcel.combine(order, lines=order_line_answers(order))
 
 
 @router.post(

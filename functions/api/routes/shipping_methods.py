@@ -138,11 +138,7 @@ class ShippingTableAnswer(ResponseModel):
     @classmethod
     def of(cls, item: e.ShippingTable) -> Self:
         """Return the answer for a table of shipping methods."""
-        return cls(
-            methods=[ShippingMethodAnswer.of(one) for one in item.methods],
-            updated_at=item.updated_at if item.version else None,
-            version=item.version,
-        )
+        return cls.combine(item, updated_at=item.updated_at if item.version else None)
 
 
 @router.get("/shipping-methods", openapi_extensions=problem_responses(NotAllowed))

@@ -93,13 +93,7 @@ class TaxTableAnswer(ResponseModel):
     @classmethod
     def of(cls, item: e.TaxTable) -> Self:
         """Return the answer for a tax table."""
-        return cls(
-            rates=[RateAnswer.of(one) for one in item.rates],
-            reverse_charge_in=item.reverse_charge_in,
-            net_prices=item.net_prices,
-            updated_at=item.updated_at if item.version else None,
-            version=item.version,
-        )
+        return cls.combine(item, updated_at=item.updated_at if item.version else None)
 
 
 @router.get("/tax-table", openapi_extensions=problem_responses(NotAllowed))

@@ -48,16 +48,11 @@ class UnmatchedAnswer(ResponseModel):
     def of(cls, item: e.Payment | e.KeptEvent) -> Self:
         """Return the answer for a payment, or for a kept event."""
         event = item if isinstance(item, e.KeptEvent) else None
-        return cls(
+        return cls.combine(
+            item,
             kind=event.kind if event else "PAYMENT",
-            order_id=item.order_id,
-            payment_id=item.payment_id,
             object_id=event.object_id if event else None,
-            status=item.status,
-            amount=item.amount,
-            currency=item.currency,
             reason="the payment is not known yet" if event else item.reason or "",
-            created_at=item.created_at,
         )
 
 

@@ -15,8 +15,7 @@ class PurchasedLine:
     """A line of a paid order, in the order's summary.
 
     `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: the price of one piece,
-    in minor units. The line is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An
-    earlier version of this code stored it as a map.
+    in minor units. The line is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug".
     """
 
     name: str
