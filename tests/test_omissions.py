@@ -13,7 +13,7 @@ from docs.pages import settings
 from functions.api.app import app
 from functions.api.http import openapi, problems
 from functions.dynamodb.keys import Row
-from functions.model import copies, errors, events, metrics, reactions, totals
+from functions.model import copies, errors, metrics, reactions, totals
 from functions.model import table as t
 from ops import migrations
 from proof.support import every_route, pattern_examples
@@ -97,52 +97,31 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         lambda patch, _: patch.setitem(
             SAMPLES, t.REVIEW, type("Nothing", (), {name: "" for name in t.REVIEW.fields if name != "customer_id"})()
         ),
-        (
-            r"functions/model/patterns.py:\d+: A9b has no test call: add one with a value for customer_id to "
-            r"proof/support/pattern_examples.py:\d+"
-        ),
+        r"functions/model/patterns.py:\d+: A9b has no test call: add one .* to proof/support/pattern_examples.py:\d+",
     ),
     "a total's function": (
         lambda patch, _: patch.setattr(totals, "TOTAL_FIELDS", without(totals.TOTAL_FIELDS, t.RATING)),
-        (
-            r"functions/model/table.py:\d+: nothing derives the counter Rating, and no drift check covers it: "
-            r"add it to functions/model/totals.py:\d+"
-        ),
+        r"functions/model/table.py:\d+: nothing derives the counter Rating, .* add it to functions/model/totals.py:\d+",
     ),
     "a copy's function": (
         lambda patch, _: patch.setattr(copies, "LOGS", ()),
-        (
-            r"functions/model/table.py:\d+: nothing derives the log Activity, and no drift check covers it: "
-            r"add it to functions/model/copies.py:\d+"
-        ),
+        r"functions/model/table.py:\d+: nothing derives the log Activity, .*: add it to functions/model/copies.py:\d+",
     ),
     "the example of a body": (
         lambda patch, _: forget_examples(patch),
-        (
-            r"functions/api/routes/discounts.py:\d+: the body NewDiscount of POST /discounts has no example: add "
-            r"json_schema_extra to its model_config"
-        ),
+        r"functions/api/routes/discounts.py:\d+: the body NewDiscount of POST /discounts has no example: add json_.*",
     ),
     "the docstring of a route": (
         lambda patch, _: forget_docstring(patch),
-        (
-            r"functions/api/routes/discounts.py:\d+: POST /discounts has no docstring: the API's documentation shows "
-            r"its first sentence"
-        ),
+        r"functions/api/routes/discounts.py:\d+: POST /discounts has no docstring: .*",
     ),
     "a valid body for the tests of every route": (
         lambda patch, _: patch.setattr(every_route, "BODIES", without(every_route.BODIES, "POST /discounts")),
-        (
-            r"functions/api/routes/discounts.py:\d+: no test sends a valid body to POST /discounts: add one to "
-            r"proof/support/every_route.py:\d+"
-        ),
+        r"functions/api/routes/discounts.py:\d+: no test sends a valid body .* proof/support/every_route.py:\d+",
     ),
     "the problem type of an error": (
         lambda patch, _: patch.setattr(problems, "PROBLEM_TYPES", without(problems.PROBLEM_TYPES, errors.OutOfStock)),
-        (
-            r"functions/model/errors.py:\d+: OutOfStock has no problem type: add a row to "
-            r"functions/api/http/problems.py:\d+"
-        ),
+        r"functions/model/errors.py:\d+: OutOfStock has no problem type: .* functions/api/http/problems.py:\d+",
     ),
     "the graph of a metric": (
         lambda patch, _: patch.setattr(metrics, "NOTES", metrics.MetricDefinition("Notes", "Count", "notes"), False),
@@ -158,10 +137,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         lambda patch, _: patch.setattr(
             omissions, "RUNBOOKS_WITHOUT_ALARM", omissions.RUNBOOKS_WITHOUT_ALARM - {"rotate-secrets"}
         ),
-        (
-            r"docs/runbooks/rotate-secrets.md:1: no alarm leads to this runbook: add one to "
-            r"stacks/alarm_definitions.py:\d+"
-        ),
+        r"docs/runbooks/rotate-secrets.md:1: no alarm leads to this runbook: .* stacks/alarm_definitions.py:\d+",
     ),
     "the description of a setting": (
         lambda patch, _: patch.setattr(
@@ -190,35 +166,10 @@ def test_an_omission_is_one_sentence_with_the_place_to_add_it(
 
 
 # output of synth, `make check` and the start --------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("declare", "sentence"),
-    [
-        (
-            lambda: (reactions, "REACTIONS", replace(reactions.REACTIONS[0], function="packer")),
-            r"functions/model/reactions.py:\d+: fulfilment has no Lambda: write functions/handlers/packer.py",
-        ),
-        (
-            lambda: (reactions, "REACTIONS", replace(reactions.REACTIONS[0], event_names=("OrderPacked",))),
-            (
-                r"functions/model/reactions.py:\d+: fulfilment listens for unknown events: \['OrderPacked'\]: declare "
-                "them in functions/model/events.py"
-            ),
-        ),
-        (
-            lambda: (events, "EVENTS", replace(events.EVENTS_BY_NAME["PriceDropped"], name="PriceRaised")),
-            (
-                r"functions/model/events.py: PriceRaised: Product has no change with this name: declare a ChangeType "
-                "in functions/model/changes.py"
-            ),
-        ),
-    ],
-    ids=["the module of a reaction", "an event", "the change of an event"],
-)
-def test_a_declaration_that_lacks_something_is_refused_in_one_sentence(
-    monkeypatch: Patch, declare: Callable[[], tuple[Any, str, Any]], sentence: str
-) -> None:
-    module, name, wrong = declare()
-    monkeypatch.setattr(module, name, (*getattr(module, name), wrong))
+def test_a_reaction_without_its_module_is_refused_in_one_sentence(monkeypatch: Patch) -> None:
+    wrong = replace(reactions.REACTIONS[0], function="packer")
+    monkeypatch.setattr(reactions, "REACTIONS", (*reactions.REACTIONS, wrong))
+    sentence = r"functions/model/reactions.py:\d+: fulfilment has no Lambda: write functions/handlers/packer.py"
     with pytest.raises(InvalidDeclarations) as refused:
         check_declarations()
     assert re.fullmatch(sentence, str(refused.value))

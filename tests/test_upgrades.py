@@ -18,68 +18,13 @@ from functions.model import events as model_events
 from functions.model import table as t
 from functions.model.changes import NotReadable
 from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
-from functions.model.patterns import PIECES_OF_PRODUCT_AND_SEASON
 from functions.shop.shop import ShopContext
-from local.world.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
 from ops.commands.migrate import run_migration as migrate
-from ops.migration import rekey_items, rename_stored_names
+from ops.migration import rename_stored_names
 from proof.support.samples import AT, SAMPLES
 
 Files = dict[str, str]
-
-
-# an entity ------------------------------------------------------------------------------------------------------------
-def older() -> Row[Any]:
-    @entity
-    class Gadget:
-        """The entity in older code."""
-
-        gadget_id: str
-        name: str
-        created_at: Instant
-        version: int = 1
-
-    return Row(Gadget, "GADGET#{gadget_id} / GADGET")
-
-
-def newer() -> Row[Any]:
-    @entity
-    class Gadget:
-        """The entity with an additional attribute, which has a default."""
-
-        gadget_id: str
-        name: str
-        created_at: Instant
-        colour: str = "grey"
-        version: int = 1
-
-    return Row(Gadget, "GADGET#{gadget_id} / GADGET")
-
-
-def made_by(row: Row[Any], dynamodb: Any, name: str) -> tuple[Table, Callable[[], Any]]:
-    """Return the table for code with this declaration, and a function that reads the gadget."""
-    table = Table(dynamodb, name, {row.type: row})
-    asked = Get[Any](id="X1", description="a gadget", rows=(row,))
-    return table, lambda: table.get(asked, gadget_id="g1")
-
-
-def test_items_of_older_code_are_read_by_newer_with_the_default(dynamodb: Any, new_table: Callable[[], str]) -> None:
-    name, was, now = new_table(), older(), newer()
-    before, _ = made_by(was, dynamodb, name)
-    before.write(put_if_absent(was, was.entity(gadget_id="g1", name="Whisk", created_at=AT)))
-    _, read = made_by(now, dynamodb, name)
-    assert (read().name, read().colour) == ("Whisk", "grey")
-
-
-def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_table: Callable[[], str]) -> None:
-    name, was, now = new_table(), older(), newer()
-    after, read = made_by(now, dynamodb, name)
-    after.write(put_if_absent(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
-    before, read_before = made_by(was, dynamodb, name)
-    found = read_before()
-    before.write(update(was, found, replace(found, name="Balloon whisk", version=2)))
-    assert (read().name, read().colour, read().version) == ("Balloon whisk", "red", 2)
 
 
 # a rename -------------------------------------------------------------------------------------------------------------
@@ -122,22 +67,21 @@ def stored_gadget(table: Table) -> Any:
     return table.client.get_item(TableName=table.name, Key={"PK": {"S": "GADGET#g1"}, "SK": {"S": "GADGET"}})["Item"]
 
 
-def opened_with_former_names(dynamodb: Any, name: str) -> tuple[Row[Any], Table, Callable[[], Any]]:
+def opened_with_former_names(dynamodb: Any, name: str) -> tuple[Row[Any], Table]:
     was, now = with_state("former"), with_state("present")
-    before, _ = made_by(was, dynamodb, name)
-    before.write(put_if_absent(was, was.entity(gadget_id="g1", of="Ash", state="TOLD", created_at=AT, away=(2, 3))))
-    _, read = made_by(now, dynamodb, name)
-    return now, Table(dynamodb, name, dict.fromkeys(now.types, now)), read
+    gadget = was.entity(gadget_id="g1", of="Ash", state="TOLD", created_at=AT, away=(2, 3))
+    Table(dynamodb, name, {was.type: was}).write(put_if_absent(was, gadget))
+    return now, Table(dynamodb, name, dict.fromkeys(now.types, now))
 
 
 def test_an_item_with_former_names_is_read_under_its_present_names(dynamodb: Any, new_table: Callable[[], str]) -> None:
-    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    now, table = opened_with_former_names(dynamodb, new_table())
     found: Any = table.get(Get[Any](id="X1", description="a gadget", rows=(now,)), gadget_id="g1")
     assert (type(found), found.maker, found.state, found.absences) == (now.entity, "Ash", "SENT", (2, 3))
 
 
 def test_an_update_leaves_no_attribute_under_two_names(dynamodb: Any, new_table: Callable[[], str]) -> None:
-    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    now, table = opened_with_former_names(dynamodb, new_table())
     before = now.decode(stored_gadget(table))
     table.write(update(now, before, replace(before, maker="Elm", version=2)))
     stored = stored_gadget(table)
@@ -151,18 +95,8 @@ def test_an_update_leaves_no_attribute_under_two_names(dynamodb: Any, new_table:
     assert now.decode(stored_gadget(table)).absences is None
 
 
-def test_older_code_cannot_read_a_required_attribute_under_its_new_name(
-    dynamodb: Any, new_table: Callable[[], str]
-) -> None:
-    now, table, _ = opened_with_former_names(dynamodb, new_table())
-    before = now.decode(stored_gadget(table))
-    table.write(update(now, before, replace(before, maker="Elm", version=2)))
-    with pytest.raises(Unreadable):
-        with_state("former").decode(stored_gadget(table))
-
-
 def test_the_migration_of_names_is_undone_exactly(dynamodb: Any, new_table: Callable[[], str]) -> None:
-    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    now, table = opened_with_former_names(dynamodb, new_table())
     was = stored_gadget(table)
     renaming = rename_stored_names(now, description="gadgets are devices")
     assert renaming.item_types == ("Device", "Gadget")
@@ -399,38 +333,3 @@ def test_events_of_older_code_in_flight_are_read_with_the_default(
     assert parse_event_detail({**sent, "data": {**told, "paid": 5}}).data.paid == 5
     with pytest.raises(NotReadable):
         parse_event_detail({**sent, "data": {name: value for name, value in told.items() if name != "total"}})
-
-
-# an index -------------------------------------------------------------------------------------------------------------
-def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engine: Engine) -> None:
-    """As in docs/upgrades.md, the table has no GSI3 at first, and its best sellers have no keys for this index."""
-    client, name = engine.dynamodb(), "before-gsi3"
-    request = t.create_table_request(name)
-    made = request["GlobalSecondaryIndexes"].pop()
-    attributes = request["AttributeDefinitions"]
-    known = [one for one in attributes if not one["AttributeName"].startswith("GSI3")]
-    client.create_table(**{**request, "AttributeDefinitions": known})
-    table = Table(client, name, t.ROWS_BY_TYPE)
-    image = t.BEST_SELLER.encode(SAMPLES[t.BEST_SELLER])
-    client.put_item(TableName=name, Item={key: value for key, value in image.items() if not key.startswith("GSI3")})
-
-    client.update_table(TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[{"Create": made}])
-    place = {"GSI3PK": image["GSI3PK"]["S"]}
-    asked: Any = {
-        "TableName": name,
-        "IndexName": "GSI3",
-        "KeyConditionExpression": "GSI3PK = :pk",
-        "ExpressionAttributeValues": {":pk": {"S": place["GSI3PK"]}},
-    }
-    assert client.query(**asked)["Items"] == [], "an index contains only items with its keys"
-    new = replace(SAMPLES[t.BEST_SELLER], product_id="written-meanwhile")
-    table.write(put_if_absent(t.BEST_SELLER, new))
-    fill = PlannedMigration(
-        version="1001", migration=rekey_items(t.BEST_SELLER, "best sellers are found by season"), task="up"
-    )
-    assert migrate(ShopContext(table=table, new_id=str), fill, by="ann").changed == 1
-    assert {item["product_id"]["S"] for item in client.query(**asked)["Items"]} == {
-        new.product_id,
-        image["product_id"]["S"],
-    }
-    assert table.query(PIECES_OF_PRODUCT_AND_SEASON, product_id=new.product_id).items == (new,)

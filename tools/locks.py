@@ -7,28 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.markers import Marker
-
 PROJECT = Path(__file__).resolve().parents[1]
 DEPLOYED_LOCK = PROJECT / "functions" / "requirements.txt"
 PYTHON_LOCK = PROJECT / "requirements.txt"
 NODE_LOCK = PROJECT / "package-lock.json"
-PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+)([^\\]*)", re.MULTILINE)
+PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 
 
-def locked_packages(lock: Path, *, here: bool = False) -> dict[str, str]:
-    """Return the locked version of each package in a Python lock file.
-
-    `here`: if True, only packages that are installed on this platform, as their environment markers say.
-    """
+def locked_packages(lock: Path) -> dict[str, str]:
+    """Return the locked version of each package in a Python lock file."""
     found = PINNED_REQUIREMENT.findall(lock.read_text(encoding="utf-8"))
-    return {canonical_name(name): version for name, version, marker in found if not here or _is_installed_here(marker)}
-
-
-def _is_installed_here(marker: str) -> bool:
-    """Return whether an environment marker, such as "; sys_platform == 'win32'", is true here. "" is always true."""
-    condition = marker.strip().removeprefix(";").strip()
-    return not condition or Marker(condition).evaluate()
+    return {canonical_name(name): version for name, version in found}
 
 
 def locked_node_packages(lock: Path = NODE_LOCK) -> set[tuple[str, str]]:

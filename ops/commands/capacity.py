@@ -1,12 +1,8 @@
-"""The `capacity` command: estimate the table's cost with on-demand, provisioned and reserved capacity, by table class.
+"""The `capacity` command: estimate the table's cost with on-demand and provisioned capacity, by table class.
 
 On-demand mode bills the units of each hour. For provisioned mode, the busiest five minutes of an hour decide what
 autoscaling provisions in this hour. Real autoscaling takes some minutes, and cannot follow a peak of one or two
-minutes. Free tiers are not included.
-
-A block of reserved capacity makes provisioned capacity in the table class STANDARD cheaper, and is billed even if less
-is provisioned. The estimate reserves a block only if it saves money, and assumes that the account has only this table.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html
+minutes. Free tiers and reserved capacity are not included.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from stacks.stage import STAGES
 PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600
 MONTH_HOURS = 730
-YEAR_MONTHS = 12
 GIGABYTE = 1 << 30
 MAX_DAYS = 63
 """The maximum of `--days`, because CloudWatch keeps five-minute datapoints for 63 days."""
@@ -87,25 +82,6 @@ class MonthlyCosts:
 
     def total(self, billing: str) -> float:
         return self.storage + {"on-demand": self.on_demand, "provisioned": self.provisioned}[billing]
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """The cheapest reservation of capacity for one term (a number of years).
-
-    `units`: the units per second to reserve, by "read" and "write"; 0 if a reservation saves no money.
-    `cost`: the monthly cost of the table with all its indexes, with this reservation. It includes the upfront fee,
-    divided by the months of the term, and the provisioned capacity beyond the reservation.
-    """
-
-    years: int
-    table_class: str
-    units: Mapping[str, int]
-    cost: float
-
-    @property
-    def term(self) -> str:
-        return f"{self.years} year{'s' if self.years > 1 else ''}"
 
 
 # fetch ----------------------------------------------------------------------------------------------------------------
@@ -173,89 +149,23 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
     }
 
 
-def plan_reservations(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> list[Reservation]:
-    """Return the cheapest reservation for each term."""
-    reserved = prices["reserved"]
-    table_class = reserved["table_class"]
-    cost = sum_costs(estimate_costs(traffic, prices, rules))["provisioned", table_class]
-    found = []
-    for years, term in reserved["terms"].items():
-        plans = {}
-        for way in OPERATIONS:
-            monthly = term[f"{way}_upfront"] / (YEAR_MONTHS * int(years)) + MONTH_HOURS * term[f"{way}_hour"]
-            hours = [provisioned_units(traffic, way, hour, rules) for hour in range(traffic.hours)]
-            unit_month = MONTH_HOURS * prices["table_classes"][table_class][f"{way}_unit_hour"]
-            plans[way] = _reserve_blocks(hours, reserved["block_units"], monthly, unit_month)
-        units = {way: number for way, (number, _) in plans.items()}
-        saved = sum(saving for _, saving in plans.values())
-        found.append(Reservation(int(years), table_class, units, cost - saved))
-    return found
-
-
-def provisioned_units(traffic: TableTraffic, operation: str, hour: int, rules: AutoscalingRules) -> int:
-    """Return the units per second that the table and its indexes provision in an hour. `hour`: from 0."""
-    return sum(rules.provisioned_units(traffic.hourly_units(operation, where)[hour][1]) for where in traffic.stored)
-
-
-def _reserve_blocks(hours: Sequence[int], block: int, block_month: float, unit_month: float) -> tuple[int, float]:
-    """Return how many units to reserve, and the money that they save in a month.
-
-    A further block is never used in more hours than the block before it, so the loop ends at the first that saves no
-    money.
-    `hours`: the provisioned units of each hour. `block_month`, `unit_month`: the monthly price of a block, and of a
-    unit.
-    """
-    units, saved = 0, 0.0
-    while True:
-        covered = sum(min(block, max(0, one - units)) for one in hours) / len(hours)
-        if (saving := covered * unit_month - block_month) <= 0:
-            return units, saved
-        units, saved = units + block, saved + saving
-
-
 def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
-    """Yield the lines of the report: the monthly costs, and the cheapest billing mode, table class and reservation."""
+    """Yield the lines of the report: the monthly costs, and the cheapest billing mode and table class."""
     yield (
         f"{traffic.table}: {traffic.hours} hours from {traffic.since}, scaled to a month of {MONTH_HOURS} hours in "
         f"{prices['currency']}, with the prices of {prices['region']} from {prices['as_of']}; provisioned: "
         f"{rules.utilization} % target utilization, {rules.min_units} units or more"
     )
     costs_by_class = estimate_costs(traffic, prices, rules)
-    sums, reservations = sum_costs(costs_by_class), plan_reservations(traffic, prices, rules)
+    sums = sum_costs(costs_by_class)
     for name, places in costs_by_class.items():
         yield colored(f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}", "bold")
         for where, one in places.items():
             yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
-    yield from _format_totals(sums, reservations)
-    if "reserved" in prices["unverified"]["prices"]:
-        yield "The prices of reserved capacity are not verified: compare them before you buy"
-    yield from _format_cheapest(sums, reservations)
-
-
-def _format_totals(sums: Mapping[tuple[str, str], float], reservations: Sequence[Reservation]) -> Iterator[str]:
     yield colored("total", "bold")
     yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
-    for one in reservations:
-        label = f"reserved for {one.term}, {one.table_class}"
-        yield f"  {label:<40}{one.cost:>10.2f}  {_format_units(one) or 'no block of 100 units pays'}"
-
-
-def _format_units(reservation: Reservation) -> str:
-    wanted = [f"{units} {way}" for way, units in reservation.units.items() if units]
-    return f"{' and '.join(wanted)} units" if wanted else ""
-
-
-def _format_cheapest(sums: Mapping[tuple[str, str], float], reservations: Sequence[Reservation]) -> Iterator[str]:
     billing, name = min(sums, key=lambda one: sums[one])
-    reserved = min(reservations, key=lambda one: one.cost, default=None)
-    if reserved is None or reserved.cost >= sums[billing, name]:
-        yield colored(f"cheapest: billing={billing}, table_class={name}", "green")
-        return
-    yield f"cheapest without a reservation: billing={billing}, table_class={name}"
-    yield (
-        f"cheapest: billing=provisioned, table_class={reserved.table_class}, "
-        f"with {_format_units(reserved)} reserved for {reserved.term}"
-    )
+    yield colored(f"cheapest: billing={billing}, table_class={name}", "green")
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -263,7 +173,7 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "capacity",
         parents=[targets.metrics_options()],
-        help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class",
+        help="estimate the monthly cost with on-demand and provisioned capacity, by table class",
     )
     days = targets.positive_int_up_to(MAX_DAYS, "CloudWatch keeps five-minute datapoints no longer")
     parser.add_argument("--days", type=days, default=14, help="the number of past days to read (default: %(default)s)")
@@ -271,7 +181,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def estimate_table_cost(args: argparse.Namespace) -> None:
-    """Print the monthly costs of the table in each billing mode and table class, and with reserved capacity."""
+    """Print the monthly costs of the table in each billing mode and table class."""
     cloudwatch, dynamodb, table = targets.resolve_metrics(args)
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     hours = args.days * 24

@@ -323,8 +323,8 @@ def sample_items(table: Table) -> list[Image]:
 
 def _item_commands(target: ShopTarget, images: Sequence[Image]) -> list[str]:
     """Return command lines that show the first of these items."""
-    conditions = [f"PK = {image['PK']['S']} AND SK = {image['SK']['S']}" for image in images[:MAX_NAMED]]
-    return [target.ops_command(f"query --key {shlex.quote(condition)}") for condition in conditions]
+    keys = [(image["PK"]["S"], image["SK"]["S"]) for image in images[:MAX_NAMED]]
+    return [target.ops_command(f"query --key {shlex.join(key)}") for key in keys]
 
 
 def _is_on_aws(target: ShopTarget) -> bool:

@@ -22,8 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from ops import targets
 from ops.commands.indexes import TABLE_TYPES
-from ops.cost.bill import load_prices
-from ops.terminal_text import colored
+from ops.terminal_text import align_columns, colored
 
 ORDER_NEEDS = Path(__file__).parent.parent / "order_needs.json"
 OK, CHANGE, ASK_AWS, NOT_ALLOWED, NO_ANSWER = "ok", "change", "ask AWS", "not allowed to ask", "no answer"
@@ -38,8 +37,6 @@ NEW_TABLE_UNITS = {"WriteUnitsPerSecond": 4_000, "ReadUnitsPerSecond": 12_000}
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 """
-DEFAULT_TABLE_QUOTA = 40_000
-"""The write units per second of a table or index without a limit: the default quota of an account."""
 FIRST_POLLERS = 5
 """How many batches of a queue Lambda processes at the same time at first, if no maximum concurrency is set.
 
@@ -339,19 +336,15 @@ def check_sender(stage: Preflight) -> Iterator[Finding]:
         domain = sender.partition("@")[2]
         for name in (domain,) if needs_domain else (sender, domain):
             if identity := stage.ask_or_none("sesv2", "get_email_identity", "NotFoundException", EmailIdentity=name):
-                yield from _judge_identity(name, identity)
+                verified = identity.get("VerifiedForSendingStatus", False)
+                said = f"{name}: {'verified' if verified else 'not verified'}"
+                action = f"set the DNS records that SES shows for its domain: {GUIDE}"
+                yield _judge("sender", said, "verified", CHANGE, action, enough=verified)
+                dkim = identity.get("DkimAttributes", {}).get("Status", "NOT_STARTED")
+                yield _judge("DKIM", f"{name}: {dkim}", "SUCCESS", CHANGE, action, enough=dkim == "SUCCESS")
                 break
         else:
             yield Finding("sender", f"{sender}: unknown to SES", "verified", CHANGE, f"verify its domain: {GUIDE}")
-
-
-def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:
-    verified = identity.get("VerifiedForSendingStatus", False)
-    said, action = "verified" if verified else "not verified", f"set the DNS records that SES shows for it: {GUIDE}"
-    yield _judge("sender", f"{name}: {said}", "verified", CHANGE, action, enough=verified)
-    dkim = identity.get("DkimAttributes", {}).get("Status", "NOT_STARTED")
-    action = f"set the DNS records of its domain: {GUIDE}"
-    yield _judge("DKIM", f"{name}: {dkim}", "SUCCESS", CHANGE, action, enough=dkim == "SUCCESS")
 
 
 # throughput -----------------------------------------------------------------------------------------------------------
@@ -453,27 +446,6 @@ def _table_units(stage: Preflight, name: str) -> Iterator[float]:
         yield units
 
 
-def check_full_throttle(stage: Preflight) -> Iterator[Finding]:
-    """Show what an hour costs in which the table and each index write as much as they may. It is no failure."""
-    for one in stage.properties(*TABLE_TYPES):
-        if one.get("BillingMode") != "PAY_PER_REQUEST":
-            continue
-        written = [one, *one.get("GlobalSecondaryIndexes", ())]
-        units = [
-            each.get("WriteOnDemandThroughputSettings", {}).get("MaxWriteRequestUnits", DEFAULT_TABLE_QUOTA)
-            for each in written
-        ]
-        classes = {replica.get("TableClass", "STANDARD") for replica in one.get("Replicas", ({},))}
-        price = max(load_prices()["table_classes"][each]["write_million"] for each in classes)
-        yield Finding(
-            "an hour at full throttle",
-            f"{units[0]:,} write units a second, and as many of each index: {sum(units) * 3600 / 1e6 * price:,.0f} USD",
-            "",
-            OK,
-            "to spend less, lower max_write_units (docs/settings.md)",
-        )
-
-
 Check = Callable[[Preflight], Iterator[Finding]]
 CHECKS: Sequence[tuple[str, Check]] = (
     ("CDK bootstrap", check_bootstrap),
@@ -487,7 +459,6 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("sender", check_sender),
     ("Lambda concurrency", check_lambda_concurrency),
     ("the table's units at once", check_table_throughput),
-    ("an hour at full throttle", check_full_throttle),
     ("the stage's rate limit of the API", check_api_throttle),
     *((QUOTAS[quota], partial(check_quota, quota=quota)) for quota in QUOTAS if not quota.startswith("ses-")),
 )
@@ -539,24 +510,16 @@ def run(args: argparse.Namespace) -> None:
     region = client("lambda").meta.region_name
     print(f"{stage.stack} in account {account}, {region}, for {stage.orders:g} orders a second\n")
     findings = list(run_checks(stage))
-    print("\n".join(render_table(findings)))
+    rows = [(one.verdict, one.what, one.found, one.needed) for one in findings]
+    head, *lines = align_columns(("verdict", "what", "found", "needed"), rows, indent="")
+    print(head)
+    for finding, line in zip(findings, lines, strict=True):
+        verdict = finding.verdict
+        print(line.replace(verdict, colored(verdict, VERDICT_COLORS[verdict]), 1))
+        if finding.action:
+            print(f"  -> {finding.action}")
     failed = [sum(one.verdict == verdict for one in findings) for verdict in FAILED]
     unknown = sum(one.verdict in (NOT_ALLOWED, NO_ANSWER) for one in findings)
     print(f"\n{failed[0]} to change, {failed[1]} to ask AWS for, {unknown} unknown. Nothing was changed.")
     if any(failed):
         sys.exit(1)
-
-
-def render_table(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the lines of the table. The action of a finding is a sentence, so it is on the line below the row."""
-    rows = [
-        ("verdict", "what", "found", "needed"),
-        *((one.verdict, one.what, one.found, one.needed) for one in findings),
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row, action in zip(rows, ["", *(one.action for one in findings)], strict=True):
-        line = "  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True))
-        line = line.rstrip()
-        yield colored(line[: widths[0]], VERDICT_COLORS.get(row[0], "dim")) + line[widths[0] :]
-        if action:
-            yield f"{'':{widths[0]}}  -> {action}"

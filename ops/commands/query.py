@@ -1,17 +1,16 @@
-"""The `query` command: run an access pattern (a named read of the table), or query any key.
+"""The `query` command: run an access pattern (a named read of the table), or read one stored item.
 
-It prints the requests, the returned items and the consumed capacity. With a filter or a projection of DynamoDB, it also
-prints the request as code.
+It prints the requests, the returned items and the consumed capacity.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from ops import targets
-from ops.query.expressions import Composition, compose_for_key, compose_for_pattern
 from ops.query.patterns import (
     DEFAULT_LIMIT,
     InvalidArgument,
@@ -21,7 +20,7 @@ from ops.query.patterns import (
     find_pattern,
     format_arguments,
 )
-from ops.query.run import ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
+from ops.query.run import PatternResult, RecordedRequest, format_as_line, group_by_type, run_pattern
 from ops.terminal_text import align_columns, colored
 
 MAX_VALUE_LENGTH = 40
@@ -50,22 +49,17 @@ def list_patterns() -> Iterator[str]:
     yield from align_columns(("", "question", "arguments"), rows)
 
 
-def format_result(result: PatternResult, composition: Composition, fields: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of text that show a result. With `--fields` or `--project`, long values are shown in full.
-
-    With a composition, the first request is shown as code, too.
-    """
+def format_result(result: PatternResult, fields: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of text that show a result. With `--fields`, long values are shown in full."""
     yield colored(f"{result.id}: {result.question}", "bold")
     yield ""
     yield from _format_requests(result.requests)
-    if composition:
-        for text in (result.boto3, result.cli):
-            yield ""
-            yield from text.splitlines()
-    for group in result.groups:
-        yield from _format_group(group, in_full=bool(fields or composition.shown))
+    for name, shown, rows in group_by_type(result.items, fields):
+        yield ""
+        yield colored(f"{name} ({len(rows)})", "bold")
+        yield from align_columns(shown, rows if fields else [[_shorten(text) for text in row] for row in rows])
     yield ""
-    why = "; ".join(_explain_counts(result, composition, fields))
+    why = "; ".join(_explain_counts(result, fields))
     yield f"{result.read} read, {result.shown} shown" + (f" ({why})" if why else "")
     counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
     yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
@@ -73,16 +67,10 @@ def format_result(result: PatternResult, composition: Composition, fields: Seque
         yield f"There are more items: --cursor {quote(result.cursor)} (or --all)"
 
 
-def _explain_counts(result: PatternResult, composition: Composition, fields: Sequence[str]) -> Iterator[str]:
+def _explain_counts(result: PatternResult, fields: Sequence[str]) -> Iterator[str]:
     """Yield the reasons why fewer items or fields are shown than DynamoDB read."""
-    passed_over = result.passed_over
-    if composition.filter:
-        passed_over -= result.filtered
-        yield f"the filter read {result.filtered} that it did not return, and they cost units like the others"
-    if composition.projection:
-        yield "the projection saves bytes and no units"
-    if passed_over:
-        yield f"{passed_over} are after the end of the page, have expired, or do not match"
+    if result.passed_over:
+        yield f"{result.passed_over} are after the end of the page, have expired, or do not match"
     if fields:
         yield "--fields selects what is shown; whole items were read"
 
@@ -94,14 +82,6 @@ def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
         width = max(map(len, requests[0].sent))
         for name, text in request.sent.items():
             yield f"   {colored(f'{name:{width}}', 'dim')}  {'(not sent)' if text is None else text}"
-
-
-def _format_group(group: ItemGroup, *, in_full: bool) -> Iterator[str]:
-    yield ""
-    yield colored(f"{group.type} ({len(group.items)})", "bold")
-    yield from align_columns(
-        group.fields, [[text if in_full else _shorten(text) for text in item] for item in group.items]
-    )
 
 
 def _shorten(text: str) -> str:
@@ -127,50 +107,26 @@ def command(commands: targets.Subparsers) -> None:
     pages.add_argument("--cursor", help="continue from this cursor of the previous page")
     pages.add_argument("--all", action="store_true", help="read all pages")
     parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="let DynamoDB return only items that fulfil this, such as 'status = SHIPPED AND total > 1000'; repeatable",
-    )
-    parser.add_argument(
-        "--project", default="", metavar="A,B", help="let DynamoDB return only these attributes, such as address.city"
-    )
-    parser.add_argument(
-        "--key",
-        metavar="CONDITION",
-        help="instead of a pattern: query any key, such as 'PK = ORDER#o1 AND begins_with(SK, PAYMENT#)'",
+        "--key", nargs=2, metavar=("PK", "SK"), help="instead of a pattern: print one item as it is stored"
     )
     parser.add_argument("--fields", default="", metavar="A,B", help="show only these fields, in this order and in full")
     parser.set_defaults(run=run_query)
 
 
 def run_query(args: argparse.Namespace) -> None:
-    """Run an access pattern and print the result. Without a pattern, list all access patterns.
+    """Run an access pattern and print the result, or print one stored item. Without either, list all access patterns.
 
-    Exits with 2 for wrong usage.
+    Exits with 2 for wrong usage, and with 1 if no item has the key.
     """
-    if args.pattern is None and args.key is None:
-        if args.filter or args.project:
-            raise InvalidArgument("pattern", "is missing", "--filter and --project need a pattern or --key")
+    if args.key is not None:
+        stored = targets.resolve_table(args).batch_get_raw([{"PK": {"S": args.key[0]}, "SK": {"S": args.key[1]}}])
+        if not stored:
+            sys.exit("No item has this key.")
+        print(format_as_line(stored[0]))
+        return
+    if args.pattern is None:
         print("\n".join(list_patterns()))
         return
-    print("\n".join(_run_key(args) if args.key is not None else _run_named(args)))
-
-
-def _run_key(args: argparse.Namespace) -> Iterator[str]:
-    """Query any key, and yield the lines that show the result."""
-    said = {"a pattern": args.pattern, "--arg": args.arg, "--from": args.since, "--to": args.until}
-    said |= {"--fields": args.fields}
-    for name in (name for name, value in said.items() if value):
-        raise InvalidArgument("key", f"cannot be combined with {name}", f"--key cannot be combined with {name}")
-    composition = compose_for_key(args.key, args.filter, args.project.split(","))
-    result = run_key_query(targets.resolve_table(args), composition, args.limit, after=args.cursor, all_pages=args.all)
-    yield from format_result(result, composition)
-
-
-def _run_named(args: argparse.Namespace) -> Iterator[str]:
-    """Run an access pattern, and yield the lines that show the result."""
     pattern = find_pattern(args.pattern)
     query = build_query(
         pattern,
@@ -183,5 +139,4 @@ def _run_named(args: argparse.Namespace) -> Iterator[str]:
     )
     fields = [name for name in args.fields.split(",") if name]
     check_fields(pattern, fields)
-    composition = compose_for_pattern(pattern, args.filter, args.project.split(","))
-    yield from format_result(run_pattern(targets.resolve_table(args), query, fields, composition), composition, fields)
+    print("\n".join(format_result(run_pattern(targets.resolve_table(args), query), fields)))

@@ -1,9 +1,7 @@
 """The `review` command: refuse a deploy that would replace or remove a resource that is retained.
 
 CloudFormation replaces a resource by an empty one, and the shop would continue without its data. A new event source
-mapping would read from another position, so mappings are reviewed, too. With `--change-set`, the changes come from
-CloudFormation instead of the template:
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
+mapping would read from another position, so mappings are reviewed, too.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,29 +68,12 @@ def _replacement_reason(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     return f"the new value of {', '.join(changed)}" if changed else ""
 
 
-def review_change_set(deployed: Resources, changes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the same pairs as `review_templates`, for a CloudFormation change set, also for possible replacements."""
-    retained = retained_resources(deployed)
-    for change in (one["ResourceChange"] for one in changes if "ResourceChange" in one):
-        id = change["LogicalResourceId"]
-        if id not in retained:
-            continue
-        if change["Action"] == "Remove":
-            yield id, f"{id} ({change['ResourceType']}) would be removed from the stack."
-        elif change.get("Replacement", "False") != "False":
-            names = sorted(
-                {one["Target"].get("Name") or one["Target"]["Attribute"] for one in change.get("Details", ())}
-            )
-            why = f", because of a change of {', '.join(names)}" if names else ""
-            yield id, f"{id} ({change['ResourceType']}) would be replaced by an empty one{why}."
-
-
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "review",
         help="check before a deploy that it replaces and removes nothing that is retained",
-        description="Compares a template, or a change set, with the deployed stack. Exits with 1 if the deploy would "
+        description="Compares a template with the deployed stack. Exits with 1 if the deploy would "
         "replace or remove a resource that holds data, or an event source mapping.",
     )
     parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
@@ -100,13 +81,7 @@ def command(commands: targets.Subparsers) -> None:
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="use the deployed template in this file instead of asking AWS"
     )
-    compared = parser.add_mutually_exclusive_group(required=True)
-    compared.add_argument("--template", type=Path, metavar="FILE", help="the template to deploy")
-    compared.add_argument(
-        "--change-set",
-        metavar="NAME",
-        help="a change set of the stack: see `make check-deploy`",
-    )
+    parser.add_argument("--template", type=Path, metavar="FILE", required=True, help="the template to deploy")
     parser.add_argument(
         "--allow", action="append", default=[], metavar="ID", help="a logical id that may be replaced or removed"
     )
@@ -117,10 +92,7 @@ def run(args: argparse.Namespace) -> None:
     """Print what the deploy would replace or remove. Exits with 1 if a resource is not in `--allow`, or AWS fails."""
     try:
         deployed = _resources_of_file(args.against) if args.against else _deployed_resources(args.stack, args.region)
-        if args.change_set:
-            found = dict(review_change_set(deployed, _changes(args.stack, args.region, args.change_set)))
-        else:
-            found = dict(review_templates(deployed, _resources_of_file(args.template)))
+        found = dict(review_templates(deployed, _resources_of_file(args.template)))
     except (BotoCoreError, ClientError, OSError, ValueError) as error:
         sys.exit(f"Cannot review the deploy of {args.stack}: {error}")
     print("\n".join(found.values()) or "Nothing that is retained is replaced or removed.")
@@ -150,17 +122,3 @@ def _deployed_resources(stack: str, region: str | None) -> Resources:
     template = json.loads(body or "{}") if isinstance(body, str) else body
     found: Resources = template.get("Resources", {})
     return found
-
-
-def _changes(stack: str, region: str | None, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the changes of a change set. Raises ValueError if CloudFormation could not create it."""
-    client = boto3.client("cloudformation", region_name=region)
-    asked: Any = {"StackName": stack, "ChangeSetName": name}
-    while True:
-        page = client.describe_change_set(**asked)
-        if page["Status"] == "FAILED" and "contain changes" not in (why := page.get("StatusReason", "no reason")):
-            raise ValueError(f"the change set {name} failed: {why}")
-        yield from page.get("Changes", ())
-        if not page.get("NextToken"):
-            return
-        asked["NextToken"] = page["NextToken"]

@@ -36,14 +36,13 @@ TABLE_PLACEHOLDERS = {
 class Composition:
     """Expressions to add to a GetItem or Query ("" for none), with the names and values of their placeholders.
 
-    `index`: the index that `key` reads. `shown`: the attributes of the projection that the operator chose.
+    `index`: the index that `key` reads.
     """
 
     key: str = ""
     index: IndexName = "main"
     filter: str = ""
     projection: str = ""
-    shown: Sequence[str] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -71,16 +70,14 @@ class Composition:
 class ExpressionBuilder:
     """Replaces attribute names and values with placeholders. `types`: the known attributes, with their types.
 
-    `owner`: the beginning of error messages, such as "the items have". `conditions`: the attribute and the operator of
-    each condition so far. `is_flat`: whether all conditions are joined by AND.
+    `owner`: the beginning of error messages, such as "the items have". `compared`: the attribute of each condition.
     """
 
     types: Mapping[str, str]
     owner: str
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    conditions: list[tuple[str, str]] = field(default_factory=list)
-    is_flat: bool = True
+    compared: list[str] = field(default_factory=list)
 
     def add_path(self, text: str, option: str) -> str:
         """Return an attribute path, such as address.city, with placeholders."""
@@ -136,7 +133,6 @@ class _Parser:
     def _alternatives(self) -> str:
         found = [self._conjunction()]
         while self._take_word("OR"):
-            self.builder.is_flat = False
             found.append(self._conjunction())
         return " OR ".join(found)
 
@@ -148,10 +144,8 @@ class _Parser:
 
     def _condition(self) -> str:
         if self._take_word("NOT"):
-            self.builder.is_flat = False
             return f"NOT {self._condition()}"
         if self._take_symbol("("):
-            self.builder.is_flat = False
             inside = self._alternatives()
             self._expect(")")
             return f"({inside})"
@@ -174,22 +168,20 @@ class _Parser:
             is_text = name != "contains" or self.builder.types.get(path) == "S"
             made += f", {self._value(path, 'S' if is_text else None)}"
         self._expect(")")
-        self.builder.conditions.append((path, name))
+        self.builder.compared.append(path)
         return f"{name}({made})"
 
     def _comparison(self, path: str, left: str, tag: str | None) -> str:
+        self.builder.compared.append(path)
         for operator in COMPARATORS:
             if self._take_symbol(operator):
-                self.builder.conditions.append((path, operator))
                 return f"{left} {operator} {self._value(path, tag)}"
         if self._take_word("BETWEEN"):
-            self.builder.conditions.append((path, "BETWEEN"))
             low = self._value(path, tag)
             if not self._take_word("AND"):
                 raise self._error("BETWEEN needs two values with AND between them")
             return f"{left} BETWEEN {low} AND {self._value(path, tag)}"
         if self._take_word("IN"):
-            self.builder.conditions.append((path, "IN"))
             self._expect("(")
             found = [self._value(path, tag)]
             while self._take_symbol(","):
@@ -257,19 +249,6 @@ def compose_for_pattern(pattern: Pattern, filters: Sequence[str], projected: Seq
     return _compose(ExpressionBuilder(types, f"the items of {pattern.id} have"), index_of(pattern), filters, projected)
 
 
-def compose_for_key(key: str, filters: Sequence[str], projected: Sequence[str]) -> Composition:
-    """Return the expressions of a query for any key, such as "PK = ORDER#o1 AND begins_with(SK, PAYMENT#)".
-
-    Raises InvalidArgument if a text cannot be read, or if the key is not a partition key with an optional sort key.
-    """
-    keys = dict.fromkeys(ALL_KEY_ATTRIBUTES, "S")
-    builder = ExpressionBuilder(keys, "the keys have")
-    condition = _Parser(builder, key, "key").parse()
-    index = _index_of(builder)
-    builder.types, builder.owner = attribute_types() | keys, "the items have"
-    return _compose(builder, index, filters, projected, condition)
-
-
 def compose_for_key_parts(
     index: IndexName,
     partition: str,
@@ -281,7 +260,7 @@ def compose_for_key_parts(
     """Return the expressions of a query for a key that is given in parts.
 
     `operator`: one of SORT_KEY_OPERATORS, or "" to read the whole partition. `sort`: two values for BETWEEN, else one.
-    Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
+    Raises InvalidArgument with the field pk, how, sk or sk_to, or if a filter or projection is invalid.
     """
     values = {"pk": partition, **dict(zip(("sk", "sk_to"), sort, strict=False))}
     for field_name, text in values.items():
@@ -304,30 +283,18 @@ def compose_for_key_parts(
     return _compose(builder, index, filters, projected, condition)
 
 
-def _index_of(builder: ExpressionBuilder) -> IndexName:
-    for index, (partition, sort) in KEY_ATTRIBUTES.items():
-        others = [one for one in builder.conditions if one != (partition, "=")]
-        is_key = len(others) == len(builder.conditions) - 1 and len(others) < 2
-        if builder.is_flat and is_key and all(name == sort and how in SORT_KEY_OPERATORS for name, how in others):
-            return index
-    pairs = ", ".join(f"{partition} and {sort}" for partition, sort in KEY_ATTRIBUTES.values())
-    said = f"--key needs a partition key with =, and may have a condition on its sort key; the keys: {pairs}"
-    raise InvalidArgument("key", "is no key condition", said)
-
-
 def _compose(
     builder: ExpressionBuilder, index: IndexName, filters: Sequence[str], projected: Sequence[str], key: str = ""
 ) -> Composition:
-    builder.conditions.clear()
     parts = [_Parser(builder, text, "filter").parse() for text in filters]
-    for name, _ in builder.conditions:
+    for name in builder.compared:
         if name in KEY_ATTRIBUTES[index]:
             said = f"{name} is a key of this query, and DynamoDB filters only by other attributes"
             raise InvalidArgument("filter", f"names the key {name}", said)
     shown = [name for name in projected if name]
     # The tool needs the sort key to continue after a page, and the attribute `type` to name the item.
     sent = list(dict.fromkeys([*shown, KEY_ATTRIBUTES[index][1], "type"])) if shown else []
-    roots = {re.split(r"[.\[]", name)[0] for name in [*shown, *(name for name, _ in builder.conditions)]}
+    roots = {re.split(r"[.\[]", name)[0] for name in [*shown, *builder.compared]}
     _check_index_has(index, roots)
     if shown:
         builder.types = {**builder.types, KEY_ATTRIBUTES[index][1]: "S", "type": "S"}
@@ -336,7 +303,6 @@ def _compose(
         index=index,
         filter=" AND ".join(f"({part})" if len(parts) > 1 and " OR " in part else part for part in parts),
         projection=", ".join(builder.add_path(name, "project") for name in sent),
-        shown=tuple(dict.fromkeys(re.split(r"[.\[]", name)[0] for name in shown)),
         names=builder.names,
         values=builder.values,
     )

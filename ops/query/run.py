@@ -40,23 +40,10 @@ class RecordedRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemGroup:
-    """The returned items of one type, in the order in which they were returned.
-
-    `fields`: the fields of this type that the operator chose, or else those that have a value in at least one item.
-    `items`: for each item, the values of these fields as text.
-    """
-
-    type: str
-    fields: Sequence[str]
-    items: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
 class PatternResult:
     """The result of an access pattern, or of a query for a key.
 
-    `items`: the items, in the order in which they were returned. `chosen`: the operator's fields; empty for all.
+    `items`: the items, in the order in which they were returned.
     `read`: the number of items that DynamoDB read. `passed_over`: how many of them are not among the items.
     `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
     `units`: the consumed read capacity units. `cursor`: where the next page starts; None if there is none.
@@ -67,7 +54,6 @@ class PatternResult:
     question: str
     requests: Sequence[RecordedRequest]
     items: Sequence[Any]
-    chosen: Sequence[str]
     read: int
     passed_over: int
     filtered: int
@@ -80,11 +66,6 @@ class PatternResult:
     @property
     def shown(self) -> int:
         return len(self.items)
-
-    @property
-    def groups(self) -> Sequence[ItemGroup]:
-        """The shown items by type, as text."""
-        return list(_group_by_type(self.items, self.chosen))
 
 
 class RequestRecorder:
@@ -111,7 +92,7 @@ class RequestRecorder:
 class StoredItemTable(Table):
     """A table that returns each stored item (image) as `decode_image` converts it, not as an instance of its class."""
 
-    decode_image: Callable[[Image], Any] = decode_item
+    decode_image: Callable[[Image], Any] = dict
 
     @classmethod
     def of(cls, table: Table, decode: Callable[[Image], Any]) -> "StoredItemTable":
@@ -127,22 +108,19 @@ class StoredItemTable(Table):
 def run_pattern(
     table: Table,
     query: PatternQuery,
-    fields: Sequence[str] = (),
     composition: Composition | None = None,
     decode: Callable[[Image], Any] | None = None,
 ) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
 
-    `fields`: the fields to show; empty for all. `composition`: a filter and a projection to add to each request.
-    `decode`: converts an image to the item of the result. If it is None, the items are instances of their classes, or
-    dicts if a projection leaves out attributes.
+    `composition`: a filter and a projection to add to each request.
+    `decode`: converts an image to the item of the result. If it is None, the items are instances of their classes.
 
     From this call on, all requests of the table's boto3 client are recorded, so no other code may use this client.
     Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     if composition:
         _compose_requests(table.client, composition)
-        decode = decode or (decode_item if composition.projection else None)
     if decode:
         table = StoredItemTable.of(table, decode)
     recorder = RequestRecorder(table.client)
@@ -151,8 +129,7 @@ def run_pattern(
     items, pages, after = _run_query(
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )
-    chosen = fields or (composition.shown if composition else ())
-    return _to_result(recorder, query.pattern.id, query.pattern.description, items, chosen, pages, after)
+    return _to_result(recorder, query.pattern.id, query.pattern.description, items, pages, after)
 
 
 def run_key_query(
@@ -161,10 +138,9 @@ def run_key_query(
     limit: int | None,
     *,
     after: str | None = None,
-    all_pages: bool = False,
-    decode: Callable[[Image], Any] = decode_item,
+    decode: Callable[[Image], Any],
 ) -> PatternResult:
-    """Query any key of the table or of an index, and return the result. The items are shown as they are stored.
+    """Query any key of the table or of an index, and return the result with one page of items.
 
     `after`: the cursor of the previous page. `decode`: converts an image to the item of the result. All requests of the
     table's client are recorded, as for `run_pattern`. Raises InvalidArgument if the cursor is of another query.
@@ -175,18 +151,11 @@ def run_key_query(
     request = composition.add_to({"TableName": table.name, **index, **key})
     if after is not None:
         request["ExclusiveStartKey"] = _parse_key_cursor(after, composition)
-    items: list[Any] = []
-    pages, last = 0, None
-    while True:
-        answer: Any = call_dynamodb(table.client.query, **request)
-        items += map(decode, answer["Items"])
-        pages, last = pages + 1, answer.get("LastEvaluatedKey")
-        if last is None or not all_pages:
-            break
-        request["ExclusiveStartKey"] = last
+    answer: Any = call_dynamodb(table.client.query, **request)
+    last = answer.get("LastEvaluatedKey")
     cursor = last and json.dumps(decode_item(last), ensure_ascii=False)
     place = "table" if composition.index == "main" else composition.index.upper()
-    return _to_result(recorder, place, "items by their key", items, composition.shown, pages, cursor)
+    return _to_result(recorder, place, "items by their key", list(map(decode, answer["Items"])), 1, cursor)
 
 
 def _parse_key_cursor(text: str, composition: Composition) -> Image:
@@ -222,7 +191,6 @@ def _to_result(
     id: str,
     question: str,
     items: Sequence[Any],
-    chosen_fields: Sequence[str],
     pages: int,
     cursor: str | None,
 ) -> PatternResult:
@@ -232,7 +200,6 @@ def _to_result(
         question=question,
         requests=list(_diff_requests(recorder.requests)),
         items=items,
-        chosen=chosen_fields,
         read=recorder.scanned_count,
         passed_over=recorder.scanned_count - len(items),
         filtered=recorder.filtered_count,
@@ -259,10 +226,6 @@ def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str |
         pages, after = pages + 1, page.after
         if after is None or not query.all:
             return items, pages, after
-
-
-def _value_of(item: Any, name: str) -> Any:
-    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
 
 
 # requests -------------------------------------------------------------------------------------------------------------
@@ -301,23 +264,21 @@ def _format_value(value: Any) -> str:
 
 
 # items ----------------------------------------------------------------------------------------------------------------
-def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterator[ItemGroup]:
+def group_by_type(
+    items: Sequence[Any], chosen_fields: Sequence[str]
+) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Yield (type, fields, rows) for each type of the items. A row has the values of these fields as text.
+
+    The fields are the chosen ones of the type, or else those that have a value in at least one item.
+    """
     by_type: dict[str, list[Any]] = {}
     for item in items:
-        name = item.get("type", "item") if isinstance(item, dict) else type(item).__name__
-        by_type.setdefault(name, []).append(item)
+        by_type.setdefault(type(item).__name__, []).append(item)
     for name, group in by_type.items():
-        has = list(dict.fromkeys(field for item in group for field in _field_names(item)))
-        texts = {field: [format_as_line(_value_of(item, field)) for item in group] for field in has}
+        has = [field.name for field in dataclasses.fields(group[0])]
+        texts = {field: [format_as_line(getattr(item, field)) for item in group] for field in has}
         shown = [field for field in chosen_fields if field in has] or [field for field in has if any(texts[field])]
-        yield ItemGroup(type=name, fields=shown, items=list(zip(*(texts[field] for field in shown), strict=True)))
-
-
-def _field_names(item: Any) -> list[str]:
-    """Return the names of an item's fields. If the item is a dict (as stored), its keys come first."""
-    if isinstance(item, dict):
-        return sorted(item, key=lambda name: (not name.endswith(("PK", "SK")), name))
-    return [field.name for field in dataclasses.fields(item)]
+        yield name, shown, list(zip(*(texts[field] for field in shown), strict=True))
 
 
 def format_as_line(value: Any) -> str:

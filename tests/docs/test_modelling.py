@@ -331,14 +331,13 @@ def test_each_shard_costs_a_list_a_request_and_half_a_unit() -> None:
     )
 
 
-# on-demand, provisioned or reserved -----------------------------------------------------------------------------------
+# on-demand or provisioned ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "label"), [("steady", "steady"), ("daily", "four busy hours"), ("bursts", "a burst")])
 def test_the_table_of_billing_modes_has_the_estimates_of_the_advisor(name: str, label: str) -> None:
     traffic = capacity.TableTraffic(**json.loads(TRAFFIC[name].read_text(encoding="utf-8")))
     sums = capacity.sum_costs(capacity.estimate_costs(traffic, PRICES, RULES))
-    reserved = {one.years: one.cost for one in capacity.plan_reservations(traffic, PRICES, RULES)}
     rare = min(sums["on-demand", "STANDARD_INFREQUENT_ACCESS"], sums["provisioned", "STANDARD_INFREQUENT_ACCESS"])
-    figures = [sums["on-demand", "STANDARD"], sums["provisioned", "STANDARD"], reserved[1], reserved[3], rare]
+    figures = [sums["on-demand", "STANDARD"], sums["provisioned", "STANDARD"], rare]
     cells = " | ".join(f"{figure:.2f}" for figure in figures)
     assert f"| {label}" in PAGE
     assert_page_says(f"| {cells} |")
@@ -347,15 +346,7 @@ def test_the_table_of_billing_modes_has_the_estimates_of_the_advisor(name: str, 
 def test_the_break_even_points_of_the_billing_modes() -> None:
     used = STANDARD["write_unit_hour"] / (3600 * STANDARD["write_million"] / MILLION)
     assert used == pytest.approx(STANDARD["read_unit_hour"] / (3600 * STANDARD["read_million"] / MILLION))
-    blocks = {}
-    for years, term in PRICES["reserved"]["terms"].items():
-        hour = term["write_upfront"] / (int(years) * 8760) + term["write_hour"]
-        blocks[years] = hour / STANDARD["write_unit_hour"]
-    assert_page_says(
-        f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used. A block of 100 units that is "
-        f"reserved for one year pays if you provision at least {blocks['1']:.0f} units on average. Reserved for three "
-        f"years, the block pays from {blocks['3']:.0f} units."
-    )
+    assert_page_says(f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used.")
     places = 1 + len(t.INDEX_PROJECTIONS)
     least = STAGES["prod"].capacity_range("write_units", "table")[0]
     floor = places * least * MONTH_HOURS * (STANDARD["read_unit_hour"] + STANDARD["write_unit_hour"])

@@ -34,14 +34,6 @@ def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
         check_declarations()
 
 
-@pytest.mark.parametrize("sort", ["FAVOURS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
-def test_a_row_that_sorts_before_or_after_the_range_is_accepted(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
-    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}", owner="customer_id", personal=(), purpose="to find it")
-    monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
-    monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, "Pin": pin})
-    check_declarations()
-
-
 @pytest.mark.parametrize(("missing", "first"), [("total", "A16"), ("type", "A5b"), ("placed_at", "A16")])
 def test_a_list_that_its_index_does_not_hold_is_refused(
     monkeypatch: pytest.MonkeyPatch, missing: str, first: str

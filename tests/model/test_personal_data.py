@@ -1,8 +1,6 @@
 """Tests that each row says whose personal data it holds, and that erasure and export follow these declarations."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from functions.model.copies import SNAPSHOTS, Snapshot
 from functions.model.flat_columns import FLAT_LISTS
 from functions.model.personal_data import erase_image, erasure_indexes, find_place, owned_rows, personal_attributes
 from proof.support.samples import SAMPLES
-from tests.support.applied_diff import copy_project, run_python
 from tools.declarations import InvalidDeclarations, check_declarations
 
 
@@ -132,60 +129,3 @@ def test_an_image_in_an_object_or_a_record_loses_its_personal_attributes(row: Ro
     else:
         # A copy is in no object, and no function reads its records.
         assert left == (image if row.erasure in ("keep", "copy") else None)
-
-
-# an entity with a name, in a copy of the project ----------------------------------------------------------------------
-CONTACT = '''
-
-@entity
-class Contact:
-    """A person whom the customer names for deliveries."""
-
-    customer_id: str
-    contact_id: str
-    name: str
-    created_at: Instant
-    version: int = 1
-'''
-ROW = 'CONTACT = Row(e.customers.Contact, "CUSTOMER#{{customer_id}} / CONTACT#{{contact_id}}"{decided})\n\nROWS: '
-DECIDED = ', owner="customer_id", personal=("name",), purpose="to deliver"'
-TEST = """
-from functions.dynamodb.writes import put_if_absent
-from functions.handlers import customer_erasure
-from functions.model.entities.customers import Contact
-from functions.model.table import CONTACT
-from functions.shop.data_export import export_customer
-from functions.shop.erasure import erase_customer
-from functions.shop.lists import ListRequest
-from local.world.harness import ANN, ShopHarness
-
-
-def test_it_is_exported_and_erased(harness: ShopHarness) -> None:
-    harness.open_shop()
-    contact = Contact(customer_id=ANN.id, contact_id="c1", name="Zebulon", created_at=harness.shop.now_instant())
-    harness.shop.table.write(put_if_absent(CONTACT, contact))
-    kept = export_customer(harness.shop, ListRequest(ANN, 100), ANN.id).items
-    assert [item.data["name"] for item in kept if item.type == "Contact"] == ["Zebulon"]
-    erase_customer(harness.shop, ANN, ANN.id)
-    customer_erasure.handler({"time": harness.now().isoformat()}, None)
-    assert [image["type"]["S"] for image in harness.partition("CUSTOMER#ann")] == ["ErasedCustomer"]
-"""
-
-
-@pytest.mark.slow
-def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_erased_and_exported(tmp_path: Path) -> None:
-    folder = copy_project(tmp_path)
-    with (folder / "functions/model/entities/customers.py").open("a", encoding="utf-8") as entities:
-        entities.write(CONTACT)
-    table = folder / "functions/model/table.py"
-    without = table.read_text(encoding="utf-8")
-    table.write_text(without.replace("\nROWS: ", ROW.format(decided=""), 1), encoding="utf-8")
-    sentence = r"functions/model/table\.py:\d+: Contact does not say whose personal data it holds: .*"
-    for program in (["-m", "tools.declarations"], ["-m", "stacks.app"], ["-m", "pytest", "tests/model"]):
-        refused = run_python(folder, *program)
-        assert refused.returncode != 0
-        assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program
-    table.write_text(without.replace("\nROWS: ", ROW.format(decided=DECIDED), 1), encoding="utf-8")
-    (folder / "tests/test_contact.py").write_text(TEST, encoding="utf-8")
-    run = run_python(folder, "-m", "pytest", "-q", "tests/test_contact.py")
-    assert run.returncode == 0, run.stdout

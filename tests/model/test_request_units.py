@@ -22,7 +22,6 @@ from proof.support.client_faults import WireTap
 from proof.support.pattern_examples import UNITS, around, asked_for, call_of, load
 from proof.support.places import place_in
 from proof.support.recorded import Recorded
-from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import START
 from tools.declarations import declared_at
 
@@ -114,16 +113,6 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
         "Shipment",
         "StartedPayment",
     ]
-
-
-def test_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table: Callable[[], str]) -> None:
-    table = Table(wire.client, new_table(), t.ROWS_BY_TYPE, clock=lambda: START)
-    notification = SAMPLES[t.NOTIFICATION]
-    ended = [replace(notification, effect_id=f"e{n}", at=moment(n), ttl=int(START.timestamp())) for n in range(3)]
-    load(table, [(t.NOTIFICATION, each) for each in (*ended, notification)])
-    wire.clear()
-    assert table.query(p.NOTIFICATIONS_OF_CUSTOMER, customer_id="ann").items == (notification,)
-    assert (wire.operations, wire.units) == (["Query"], 0.5)
 
 
 @pytest.mark.parametrize(

@@ -75,24 +75,6 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
 }
 CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE), "bursts": ("on-demand", STANDARD)}
 
-# Calculated by hand from the provisioned units above. A block has 100 units. Its price a month (upfront fee + hours):
-#   1 year: read 30 / 12 + 0.0025 * 730 = 4.325; write 150 / 12 + 0.0128 * 730 = 21.844
-#   3 years: read 36 / 36 + 0.0016 * 730 = 2.168; write 180 / 36 + 0.0081 * 730 = 10.913
-# Without a reservation, a read unit costs 730 * 0.00013 = 0.0949 a month, and a write unit 730 * 0.00065 = 0.4745.
-# So a block must cover this many units on average: 1 year: 45.6 read or 46.1 write; 3 years: 22.9 read or 23.0 write.
-RESERVED: dict[str, dict[int, tuple[int, int, float]]] = {
-    # Always 291 read units: 3 blocks; the third covers 91. Always 215 write units: 2 blocks; a third would cover 15.
-    #   133.3834 - 291 * 0.0949 - 200 * 0.4745 = 10.8675 remains: the last 15 write units and 3.75 for storage
-    #   + 3 * 4.325 + 2 * 21.844 = 67.5305; + 3 * 2.168 + 2 * 10.913 = 39.1975
-    "steady": {1: (300, 200, 67.5305), 3: (300, 200, 39.1975)},
-    # 20 read and 23 write units for 20 hours a day; 863 read and 1,287 write units for 4 hours
-    #   first blocks: (20 * 20 + 4 * 100) / 24 = 33.3 read, (20 * 23 + 4 * 100) / 24 = 35.8 write units; later ones 16.7
-    #   251.106283 - 33.333333 * 0.0949 + 2.168 - 35.833333 * 0.4745 + 10.913 = 244.021033
-    "daily": {1: (0, 0, 251.106283), 3: (100, 100, 244.021033)},
-    # 10 units for 23 hours; 291 read and 429 write units for 1 hour: first blocks cover (23 * 10 + 100) / 24 = 13.75
-    "bursts": {1: (0, 0, 15.4641), 3: (0, 0, 15.4641)},
-}
-
 
 def recording(name: str) -> capacity.TableTraffic:
     return capacity.TableTraffic(**json.loads(TRAFFIC[name].read_text()))
@@ -104,49 +86,15 @@ def test_the_cost_of_recorded_traffic_equals_the_manual_calculation(name: str) -
     assert found == pytest.approx(FIGURES[name], abs=5e-7)
 
 
-@pytest.mark.parametrize("name", RESERVED)
-def test_the_reserved_blocks_that_pay_and_their_cost_equal_the_manual_calculation(name: str) -> None:
-    found = {
-        one.years: (one.units["read"], one.units["write"], one.cost)
-        for one in capacity.plan_reservations(recording(name), PRICES, RULES)
-    }
-    assert found.keys() == RESERVED[name].keys()
-    for years, expected in RESERVED[name].items():
-        assert found[years] == pytest.approx(expected, abs=5e-7)
-
-
 @pytest.mark.parametrize("name", CHEAPEST)
 def test_the_cheapest_mode_is_printed_as_its_settings(name: str) -> None:
     billing, table_class = CHEAPEST[name]
     lines = list(capacity.format_report(recording(name), PRICES, RULES))
     settings = f"billing={billing}, table_class={table_class}"
-    if name == "steady":
-        assert lines[-2] == f"cheapest without a reservation: {settings}"
-        assert lines[-1] == f"cheapest: {settings}, with 300 read and 200 write units reserved for 3 years"
-    else:
-        assert lines[-1] == f"cheapest: {settings}"
+    assert lines[-1] == f"cheapest: {settings}"
     assert f"{FIGURES[name][billing, table_class]:.2f}" in next(
         line for line in lines if line.startswith(f"  {billing}, {table_class} ")
     )
-
-
-def test_the_report_says_which_units_to_reserve_and_that_these_prices_are_not_verified() -> None:
-    lines = list(capacity.format_report(recording("daily"), PRICES, RULES))
-    reserved = [" ".join(line.split()) for line in lines if line.startswith("  reserved for")]
-    assert reserved == [
-        "reserved for 1 year, STANDARD 251.11 no block of 100 units pays",
-        "reserved for 3 years, STANDARD 244.02 100 read and 100 write units",
-    ]
-    assert "The prices of reserved capacity are not verified: compare them before you buy" in lines
-
-
-@pytest.mark.parametrize(("years", "percent"), [("1", 54), ("3", 77)])
-def test_the_prices_of_reserved_capacity_give_the_discounts_that_aws_documents(years: str, percent: int) -> None:
-    # "up to 54 % for a one-year term and up to 77 % for a three-year term": developer guide, reserved-capacity.html
-    term, standard = PRICES["reserved"]["terms"][years], PRICES["table_classes"][STANDARD]
-    for way in ("read", "write"):
-        reserved = term[f"{way}_upfront"] / (int(years) * 8760) + term[f"{way}_hour"]
-        assert round(100 - reserved / standard[f"{way}_unit_hour"]) == percent
 
 
 def test_each_index_has_figures_of_its_own() -> None:
@@ -208,4 +156,3 @@ def test_the_prices_have_their_date_and_region() -> None:
     assert PRICES["region"]
     assert all(source.startswith("https://") for source in PRICES["sources"])
     assert PRICES["table_classes"].keys() == {STANDARD, RARE}
-    assert "reserved" in PRICES["unverified"]["prices"]

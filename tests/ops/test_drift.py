@@ -1,6 +1,5 @@
 """Drift: every wrong copy, log entry, total and name is found and repaired, and no correct item is reported."""
 
-import io
 import itertools
 import random
 import threading
@@ -40,13 +39,11 @@ from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy, replace_image
 from ops.repair.rebuild import rebuild_copies
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
-from ops.scan.progress import SweepProgress
 from proof.support.archiving import create_delivered_order
 from proof.support.client_faults import ProcessKilled, run_before_call
 from proof.support.examples import many
 from proof.support.operator_shop import fake_running_shop
 from proof.support.samples import SAMPLES
-from proof.support.tapped_client import ManualClock
 from tests.support.saved import reused
 
 CORRUPTIONS = many(1000, 200)
@@ -453,24 +450,6 @@ def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:
     assert everything(table)[key] == false
 
 
-def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    create_delivered_order(harness)
-    table = harness.shop.table
-    sold = {place: image for place, image in everything(table).items() if image["type"]["S"] == "BestSeller"}
-    # no clock advances, so no total is final
-    expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))
-    harness.process_all()
-    assert not [image for image in everything(table).values() if image["type"]["S"] == "Contribution"]
-    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(harness.engine, harness.shop.table.name))
-    main(["drift", "--all", "--repair", "--pause", "0.01"])
-    told = capsys.readouterr().out
-    assert "2  total unverifiable: its orders left the table; left as it is\n         PRODUCT#mug / SEASON#" in told
-    assert "no other drift found" in told
-    assert {place: everything(table)[place] for place in sold} == sold
-
-
 def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarness) -> None:
     create_delivered_order(harness)
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=400))
@@ -679,17 +658,6 @@ def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: Sh
     assert made["Scan"] == 1
     assert made["Query"] == orders
     assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, and one for each hundred sources on a page"
-
-
-def test_drift_reports_while_it_waits_and_checks_again(harness: ShopHarness) -> None:
-    harness.open_shop()
-    harness.place_order("one", mug=1)
-    harness.new_records()  # these records are lost
-    out, clock = io.StringIO(), ManualClock(harness.now())
-    harness.shop.table.clock, harness.shop.table.sleep = clock, clock.sleep
-    DriftCheck(harness.shop, progress=SweepProgress(harness.shop.table, "drift", out, sample_size=1)).check_all()
-    assert "drift: 1 items seem wrong; they are checked again in 30 seconds\n" in out.getvalue()
-    assert sum(clock.pauses) == 30
 
 
 # the command ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""`python -m ops query` composes filters, projections and keys, and prints the request as code."""
+"""The page of the local shop composes filters and projections, and shows the request as code."""
 
 import json
+import re
 import shlex
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -11,18 +12,11 @@ import pytest
 from functions.dynamodb.table import Table
 from functions.model import table as t
 from local.world.dynamodb_engine import Engine
-from ops.query.expressions import compose_for_key, compose_for_pattern
-from ops.query.patterns import find_pattern
+from ops.query.expressions import compose_for_pattern
+from ops.query.patterns import InvalidArgument, build_query, find_pattern
+from ops.query.run import PatternResult, run_pattern
 from proof.support.samples import SAMPLES
-from tests.ops.test_query import Run, column, put, refused, reviews, run
-
-__all__ = ["refused", "run"]
-MUG = ("A9", "--arg", "product_id=mug")
-
-
-def an_order(table: Table) -> None:
-    for row in (t.ORDER, t.PAYMENT, t.REFUND, t.SHIPMENT):
-        put(table, row, SAMPLES[row])
+from tests.ops.test_query import put, reviews
 
 
 def composed(pattern: str, text: str) -> tuple[str, dict[str, str], dict[str, Any]]:
@@ -72,106 +66,56 @@ def test_several_filters_must_all_be_fulfilled() -> None:
     assert made.filter == "(#stars = :stars OR #stars = :stars2) AND #text = :text"
 
 
-def test_a_filter_shows_what_it_read_and_did_not_return_and_the_units_of_all(table: Table, run: Run) -> None:
+@pytest.fixture
+def mine(engine: Engine, table: Table) -> Table:
+    """The table with a client of its own, because a composition stays on a client."""
+    return replace(table, client=engine.dynamodb())
+
+
+def ran(table: Table, pattern: str, filters: list[str], projected: list[str], **known: str) -> PatternResult:
+    """Run a pattern with a filter and a projection. The items are as they are stored."""
+    found = find_pattern(pattern)
+    composition = compose_for_pattern(found, filters, projected)
+    return run_pattern(table, build_query(found, known), composition=composition, decode=dict)
+
+
+def test_a_filter_is_added_to_the_filter_of_the_pattern_and_what_it_left_out_is_counted(
+    table: Table, mine: Table
+) -> None:
+    for row in (t.ORDER, t.PAYMENT, t.REFUND, t.SHIPMENT):
+        put(table, row, SAMPLES[row])
+    found = ran(mine, "A12b", ["amount > 2000"], [], order_id="o1")
+    both = "(attribute_not_exists(#ttl) OR #ttl > :now) AND (#amount > :amount)"
+    assert found.requests[0].sent["FilterExpression"] == both
+    assert [item["type"]["S"] for item in found.items] == ["Payment"]
+    assert (found.read, found.filtered, found.units) == (4, 3, 1)
+
+
+def test_a_projection_replaces_that_of_the_pattern_and_has_the_sort_key_and_the_type(table: Table, mine: Table) -> None:
+    put(table, t.ORDER, SAMPLES[t.ORDER])
+    found = ran(mine, "A15", [], ["address.city"], order_id="o1")
+    assert found.requests[0].sent["ProjectionExpression"] == "#address.#city, #SK, #type"
+    assert found.items == [{"address": {"M": {"city": {"S": "Wien"}}}, "SK": {"S": "ORDER"}, "type": {"S": "Order"}}]
+
+
+# requests as code -----------------------------------------------------------------------------------------------------
+def test_the_boto3_call_returns_the_same_items(
+    table: Table, mine: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
     reviews(table, 6)
-    whole, filtered = run(*MUG), run(*MUG, "--filter", "stars = 1")
-    assert column(filtered, "customer_id") == ["c3", "c0"]
-    assert "6 read, 2 shown (the filter read 4 that it did not return, and they cost units like the others)" in filtered
-    assert [line for line in filtered if " unit" in line][-1:] == [line for line in whole if " unit" in line]
-    assert "   FilterExpression        #stars = :stars" in filtered
-
-
-def test_a_filter_is_added_to_the_filter_of_the_pattern(table: Table, run: Run) -> None:
-    an_order(table)
-    lines = run("A12b", "--arg", "order_id=o1", "--filter", "amount > 2000")
-    assert "   FilterExpression        (attribute_not_exists(#ttl) OR #ttl > :now) AND (#amount > :amount)" in lines
-    assert [line for line in lines if line.endswith("(1)")] == ["Payment (1)"]
-
-
-def test_pages_of_a_filter_end_where_dynamodb_stopped_reading(table: Table, run: Run) -> None:
-    reviews(table, 7)
-    asked = (*MUG, "--filter", "stars = 1", "--limit", "2")
-    first = run(*asked)
-    cursor = shlex.split(first[-1])[5]
-    assert "2 read, 1 shown" in first[-3]
-    assert "2 read, 1 shown" in run(*asked, "--cursor", cursor)[-3]
-    assert column(run(*asked, "--all"), "customer_id") == ["c6", "c3", "c0"]
-
-
-# projections ----------------------------------------------------------------------------------------------------------
-def test_a_projection_returns_the_named_attributes_and_costs_the_same(table: Table, run: Run) -> None:
-    an_order(table)
-    whole = run("A12b", "--arg", "order_id=o1")
-    lines = run("A12b", "--arg", "order_id=o1", "--project", "address.city,status")
-    assert "   ProjectionExpression    #address.#city, #status, #SK, #type" in lines
-    at = lines.index("Order (1)")
-    assert lines[at + 1 : at + 3] == ["  address           status", '  {"city": "Wien"}  PENDING']
-    assert "4 read, 4 shown (the projection saves bytes and no units)" in lines
-    assert lines[-1] == whole[-1] == "1 unit, 1 request, 1 page"
-
-
-def test_a_projection_replaces_that_of_the_pattern(table: Table, run: Run) -> None:
-    an_order(table)
-    lines = run("A15", "--arg", "order_id=o1", "--project", "customer_id")
-    assert [line.split("  ")[-1] for line in lines if "ProjectionExpression  " in line] == ["#customer_id, #SK, #type"]
-    at = lines.index("Order (1)")
-    assert lines[at + 1 : at + 3] == ["  customer_id", "  ann"]
-
-
-# keys -----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("key", "shown"),
-    [
-        ("PK = ORDER#o1", ["Order (1)", "Payment (1)", "Refund (1)", "Shipment (1)"]),
-        ("PK = ORDER#o1 AND begins_with(SK, PAYMENT#)", ["Payment (1)"]),
-        ("PK = ORDER#o1 AND SK = ORDER", ["Order (1)"]),
-        ("SK BETWEEN P AND 'S' AND PK = 'ORDER#o1'", ["Payment (1)", "Refund (1)"]),
-        ("GSI1PK = TRACKING#DHL#42", []),
-    ],
-)
-def test_any_key_can_be_queried(table: Table, run: Run, key: str, shown: list[str]) -> None:
-    an_order(table)
-    lines = run("--key", key)
-    assert [line for line in lines if line.endswith("(1)")] == shown
-    assert lines[0] == f"{'GSI1' if 'GSI1' in key else 'table'}: items by their key"
-
-
-def test_a_key_takes_a_filter_a_projection_and_all_pages(table: Table, run: Run) -> None:
-    an_order(table)
-    lines = run("--key", "PK = ORDER#o1", "--filter", "status = REQUESTED", "--project", "status", "--limit", "2")
-    cursor = shlex.split(lines[-1].removesuffix(" (or --all)"))[-1]
-    assert json.loads(cursor) == {"PK": "ORDER#o1", "SK": "PAYMENT#pi_1"}
-    second = run("--key", "PK = ORDER#o1", "--limit", "2", "--cursor", cursor)
-    assert [line for line in second if line.endswith("(1)")] == ["Refund (1)", "Shipment (1)"]
-    lines = run(
-        *("--key", "PK = ORDER#o1", "--filter", "status = REQUESTED", "--project", "status", "--limit", "2", "--all")
-    )
-    assert [line for line in lines if line.endswith("(1)")] == ["Refund (1)", "Shipment (1)"]
-    assert any(line.startswith("4 read, 2 shown (the filter read 2 that it did not return") for line in lines)
-
-
-# printed code ---------------------------------------------------------------------------------------------------------
-def code_of(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the printed call of boto3, and the arguments of the printed command of the AWS CLI."""
-    at, command = lines.index('boto3.client("dynamodb").query('), lines.index("aws dynamodb query \\")
-    end = lines.index("", command)
-    return "\n".join(lines[at : lines.index(")", at) + 1]), shlex.split("\n".join(lines[command:end]))
-
-
-def test_the_printed_boto3_call_returns_the_same_items(table: Table, run: Run, engine: Engine) -> None:
-    reviews(table, 6)
-    call, _ = code_of(run(*MUG, "--filter", "stars = 1", "--project", "customer_id"))
-    answer = eval(call, {"boto3": boto3})  # noqa: S307  the test runs what the command printed
+    call = ran(mine, "A9", ["stars = 1"], ["customer_id"], product_id="mug").boto3
+    answer = eval(call, {"boto3": boto3})  # noqa: S307  the test runs the made call
     assert [item["customer_id"]["S"] for item in answer["Items"]] == ["c3", "c0"]
     assert (answer["Count"], answer["ScannedCount"]) == (2, 6)
 
 
-def test_the_printed_command_sends_the_parameters_of_the_boto3_call(table: Table, run: Run) -> None:
-    reviews(table, 6)
-    call, command = code_of(run(*MUG, "--filter", 'text <> "it\'s"', "--project", "customer_id"))
+def test_the_command_sends_the_parameters_of_the_boto3_call(mine: Table) -> None:
+    made = ran(mine, "A9", ['text <> "it\'s"'], ["customer_id"], product_id="mug")
     sent: dict[str, Any] = {}
     boto = type("boto3", (), {"client": lambda _: type("client", (), {"query": lambda **given: sent.update(given)})})
-    eval(call, {"boto3": boto})  # noqa: S307  the test runs what the command printed
+    eval(made.boto3, {"boto3": boto})  # noqa: S307  the test runs the made call
+    command = shlex.split(made.cli)
     options = dict(zip(command[3::1], [*command[4:], ""], strict=True))
     assert options["--table-name"] == sent["TableName"]
     assert options["--filter-expression"] == sent["FilterExpression"] == "#text <> :text"
@@ -183,42 +127,40 @@ def test_the_printed_command_sends_the_parameters_of_the_boto3_call(table: Table
 
 # invalid expressions --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("pattern", "text", "sentence"),
     [
-        ([*MUG, "--filter", "colour = blue"], "the items of A9 have no attribute colour; their attributes: "),
-        ([*MUG, "--project", "colour"], "the items of A9 have no attribute colour; their attributes: "),
-        ([*MUG, "--filter", "stars"], "cannot read the filter 'stars': expected =, <>, <, <=, >, >=, BETWEEN or"),
-        ([*MUG, "--filter", ""], "cannot read the filter '': expected an attribute, not the end"),
-        ([*MUG, "--filter", "stars = many"], "cannot read the filter 'stars = many': stars needs a number, not many"),
-        ([*MUG, "--filter", "stars ="], "cannot read the filter 'stars =': a value is missing for stars"),
-        ([*MUG, "--filter", "stars = 1 2"], "cannot read the filter 'stars = 1 2': expected AND, OR or the end, not 2"),
-        ([*MUG, "--filter", "(stars = 1"], "cannot read the filter '(stars = 1': expected ) before the end"),
-        ([*MUG, "--filter", "text = 'a"], "cannot read the filter \"text = 'a\": a quote is not closed at 'a"),
-        ([*MUG, "--filter", "stars BETWEEN 1"], "cannot read the filter 'stars BETWEEN 1': BETWEEN needs two values"),
-        ([*MUG, "--filter", "GSI3SK = x"], "GSI3SK is a key of this query, and DynamoDB filters only by"),
-        ([*MUG, "--project", "a..b"], "a..b is no attribute path, such as address.city"),
-        (["A12", "--arg", "order_id=o1", "--filter", "total = 1"], "A12 is a GetItem, which has no filter"),
-        (["A16", "--arg", "open_status=PAID", "--project", "address"], "GSI2 does not contain address, so its"),
-        (["A22b", "--filter", "active = maybe"], "the items of A22b have no attribute active"),
-        (["--key", "PK > x"], "--key needs a partition key with =, and may have a condition on its sort key; "),
-        (["--key", "SK = x"], "--key needs a partition key with ="),
-        (["--key", "PK = x AND GSI1SK = y"], "--key needs a partition key with ="),
-        (["--key", "PK = x OR SK = y"], "--key needs a partition key with ="),
-        (["--key", "PK = x AND contains(SK, y)"], "--key needs a partition key with ="),
-        (["--key", "status = PAID"], "the keys have no attribute status; their attributes: PK, SK, "),
-        (["A9", "--key", "PK = x"], "--key cannot be combined with a pattern"),
-        (["--key", "PK = x", "--cursor", "y"], "the cursor does not belong to this key"),
-        (["--key", "PK = x", "--cursor", '{"PK": "z", "SK": "y"}'], "the cursor does not belong to this key"),
-        (["--filter", "stars = 1"], "--filter and --project need a pattern or --key"),
+        ("A9", "colour = blue", "the items of A9 have no attribute colour; their attributes: "),
+        ("A9", "stars", "cannot read the filter 'stars': expected =, <>, <, <=, >, >=, BETWEEN or"),
+        ("A9", "", "cannot read the filter '': expected an attribute, not the end"),
+        ("A9", "stars = many", "cannot read the filter 'stars = many': stars needs a number, not many"),
+        ("A9", "stars =", "cannot read the filter 'stars =': a value is missing for stars"),
+        ("A9", "stars = 1 2", "cannot read the filter 'stars = 1 2': expected AND, OR or the end, not 2"),
+        ("A9", "(stars = 1", "cannot read the filter '(stars = 1': expected ) before the end"),
+        ("A9", "text = 'a", "cannot read the filter \"text = 'a\": a quote is not closed at 'a"),
+        ("A9", "stars BETWEEN 1", "cannot read the filter 'stars BETWEEN 1': BETWEEN needs two values"),
+        ("A9", "GSI3SK = x", "GSI3SK is a key of this query, and DynamoDB filters only by"),
+        ("A12", "total = 1", "A12 is a GetItem, which has no filter"),
     ],
 )  # fmt: skip
-def test_an_invalid_expression_is_reported_in_one_sentence(
-    arguments: list[str], sentence: str, refused: Callable[..., str]
-) -> None:
-    assert refused(*arguments).startswith(sentence)
+def test_an_invalid_filter_is_reported_in_one_sentence(pattern: str, text: str, sentence: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{re.escape(sentence)}"):
+        composed(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "sentence"),
+    [
+        ("A9", "colour", "the items of A9 have no attribute colour; their attributes: "),
+        ("A9", "a..b", "a..b is no attribute path, such as address.city"),
+        ("A16", "address", "GSI2 does not contain address, so its"),
+    ],
+)
+def test_an_invalid_projection_is_reported_in_one_sentence(pattern: str, name: str, sentence: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{re.escape(sentence)}"):
+        compose_for_pattern(find_pattern(pattern), [], [name])
 
 
 def test_a_placeholder_differs_from_those_of_the_pattern() -> None:
-    made = compose_for_key("PK = x", ["status = a AND address.pk = b AND address.status = c"], [])
-    assert made.filter == "#status = :status AND #address.#pk2 = :pk2 AND #address.#status = :status2"
-    assert made.names["#pk2"] == "pk"
+    made, names, _ = composed("A12b", "status = a AND address.pk = b AND address.status = c")
+    assert made == "#status = :status AND #address.#pk2 = :pk2 AND #address.#status = :status2"
+    assert names["#pk2"] == "pk"

@@ -14,7 +14,6 @@ import pytest
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
-from functions.model import changes
 from functions.model import table as t
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
@@ -31,7 +30,6 @@ from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
-from proof.support.actors import ensure_category
 from proof.support.client_faults import WireTap
 from proof.support.example_migrations import ADD_CATALOG
 from proof.support.samples import SAMPLES
@@ -175,19 +173,6 @@ def die(*_: object) -> None:
 
 
 # concurrent writes ----------------------------------------------------------------------------------------------------
-def test_a_write_between_the_read_and_the_migration_is_kept(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    old_products(shop.table, ["p00"])
-    ensure_category(shop, "/bath/")
-    wire.run_before_call("UpdateItem", lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/"))
-    result = run(shop)
-    assert (result.lost, result.changed + result.right) == (1, 3)
-    expected = as_now("p00", price=7, category="/bath/", version=2)
-    image = everything(shop.table)["PRODUCT#p00", "PRODUCT"]
-    assert image == {**expected, "updated_at": image["updated_at"]}
-
-
 def test_an_interrupted_migration_can_be_reverted(shop: ShopContext) -> None:
     old_products(shop.table)
     then = everything(shop.table)
@@ -197,41 +182,6 @@ def test_an_interrupted_migration_can_be_reverted(shop: ShopContext) -> None:
     run(shop, ordered)
     assert old_ones(everything(shop.table)) == old_ones(then)
     assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "down", None) == []
-
-
-# effects on readers ---------------------------------------------------------------------------------------------------
-def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.pay_order(order_id)
-    harness.process_all()
-    old_products(harness.shop.table)
-    harness.process_all()
-    before, mails, put_aside = everything(harness.shop.table), len(harness.sent_mails()), harness.objects("failures")
-
-    def weigh(item: Item) -> Item:
-        return {**item, "weight": 3}
-
-    run(harness.shop)
-    for version, kind in (("1001", "Order"), ("1002", "Customer"), ("1003", "Payment"), ("1004", "OrderSummary")):
-        run(
-            harness.shop,
-            PlannedMigration(
-                version=version, migration=Migration(description="weight", item_types=(kind,), up=weigh), task="up"
-            ),
-        )
-    seen = harness.new_records()
-    assert len([one for one in seen if one["dynamodb"]["Keys"]["PK"]["S"][:6] != "SWEEP#"]) == 17 + 4
-    assert [changes.parse_change(one) for one in seen] == [None] * len(seen)
-    harness.all_records.clear()
-    harness._iterator = None  # the readers get all records from the beginning of the stream
-    harness.process_all()
-    after_ = everything(harness.shop.table)
-    assert after_.keys() == before.keys()
-    assert {key: image for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS} == {
-        key: before[key] for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS
-    }
-    assert (len(harness.sent_mails()), harness.objects("failures")) == (mails, put_aside)
 
 
 def test_items_that_the_current_code_cannot_read_become_readable_and_are_not_parked(harness: ShopHarness) -> None:

@@ -194,9 +194,3 @@ def test_a_missing_order_is_reported_and_exits_with_1(harness: ShopHarness, orde
         main(["order", "unheard-of"])
     with pytest.raises(RecordNotFound, match="not archived"):
         describe_archived(harness.shop.table, clients.client("s3"), "archive", order_id)
-
-
-def test_an_id_that_no_order_can_have_ends_with_2() -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["order", "a#b"])
-    assert ended.value.code == 2

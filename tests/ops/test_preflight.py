@@ -16,7 +16,7 @@ from moto import mock_aws
 
 from ops.__main__ import main
 from ops.commands import preflight
-from ops.commands.preflight import CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
+from ops.commands.preflight import ASK_AWS, CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
 from proof.support.fixtures import PROJECT
 from proof.support.synthesized import SynthesizedTemplate, synthesize
 from tests.adapters.test_identity_provider import OpenIdServer, provider
@@ -27,6 +27,8 @@ __all__ = ["provider", "templates"]
 STACK, SENDER = "orderstream-prod", "orders@mugs.test"
 READS = ("Describe", "Get", "List")
 DEFAULT_QUOTAS = {"L-AB614373": 40_000, "L-CF0CBE56": 40_000, "L-9B653E91": 2_400, "L-5540C5E3": 4_500}
+MAY_SEND = {"ProductionAccessEnabled": True, "SendingEnabled": True, "EnforcementStatus": "HEALTHY"}
+LARGE, SMALL = ({"MaxSendRate": rate, "Max24HourSend": day} for rate, day in ((500.0, 20_000_000.0), (1.0, 200.0)))
 ABSENT = ("ValidationError", f"Stack with id {STACK} does not exist")
 
 
@@ -45,16 +47,10 @@ class Account:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        quota = {"MaxSendRate": 500.0, "Max24HourSend": 20_000_000.0, "SentLast24Hours": 1.0}
         self.answers: dict[str, Any] = {
             "DescribeStacks": ABSENT,
             "ListStacks": {"StackSummaries": []},
-            "GetAccount": {
-                "ProductionAccessEnabled": True,
-                "SendingEnabled": True,
-                "EnforcementStatus": "HEALTHY",
-                "SendQuota": quota,
-            },
+            "GetAccount": {**MAY_SEND, "SendQuota": LARGE},
             "GetEmailIdentity": {"VerifiedForSendingStatus": True, "DkimAttributes": {"Status": "SUCCESS"}},
             "GetAccountSettings": {"AccountLimit": {"ConcurrentExecutions": 1_000}},
             "GetServiceQuota": ("NoSuchResourceException", "never raised"),
@@ -172,15 +168,35 @@ def test_a_question_without_an_answer_does_not_end_the_others_and_missing_creden
 
 
 # the account and the stack --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("version", "verdict"), [(None, CHANGE), ("5", CHANGE), ("6", OK)])
-def test_the_bootstrap_must_have_the_version_that_the_template_asserts(
-    account: Account, prod: SynthesizedTemplate, version: str | None, verdict: str
+BASIC = {"Parameter": {"Value": "5"}}
+MAILS = dict.fromkeys(("SES: rate of mails", "SES: mails of a day"), ASK_AWS)
+
+
+def stack(status: str) -> Any:
+    return {"Stacks": [{"StackStatus": status, "Outputs": []}]}
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "failed"),
+    [
+        ("GetParameter", ("ParameterNotFound", "none"), {"CDK bootstrap": CHANGE}),
+        ("GetParameter", BASIC, {"CDK bootstrap": CHANGE}),
+        ("DescribeStacks", stack("REVIEW_IN_PROGRESS"), {}),
+        ("DescribeStacks", stack("ROLLBACK_COMPLETE"), {}),
+        ("DescribeStacks", stack("UPDATE_IN_PROGRESS"), {"stack": CHANGE}),
+        ("DescribeStacks", stack("UPDATE_ROLLBACK_FAILED"), {"stack": CHANGE}),
+        ("GetAccount", {**MAY_SEND, "SendQuota": LARGE, "SendingEnabled": False}, {"SES sending": ASK_AWS}),
+        ("GetAccount", {**MAY_SEND, "SendQuota": LARGE, "EnforcementStatus": "SHUTDOWN"}, {"SES sending": ASK_AWS}),
+        ("GetAccount", {**MAY_SEND, "SendQuota": LARGE, "ProductionAccessEnabled": False}, {"SES sandbox": ASK_AWS}),
+        ("GetAccount", {**MAY_SEND, "SendQuota": SMALL}, MAILS),
+    ],
+)
+def test_an_account_that_is_not_ready_is_reported(
+    account: Account, prod: SynthesizedTemplate, operation: str, answer: Any, failed: dict[str, str]
 ) -> None:
-    name = "/cdk-bootstrap/hnb659fds/version"
-    boto3.client("ssm").delete_parameter(Name=name)
-    if version:
-        boto3.client("ssm").put_parameter(Name=name, Value=version, Type="String")
-    assert check(prod)["CDK bootstrap"].verdict == verdict
+    account.answers["ListStackResources"] = {"StackResourceSummaries": []}
+    account.answers[operation] = answer
+    assert failures(prod) == failed
 
 
 def test_a_protected_stage_shares_no_bootstrap_with_another_stage(account: Account, prod: SynthesizedTemplate) -> None:
@@ -198,23 +214,6 @@ def test_a_protected_stage_shares_no_bootstrap_with_another_stage(account: Accou
     (row,) = preflight.check_other_stages(stage_of(own))
     assert (row.found, row.verdict) == ("orderstream-dev", OK)
     assert "can administer" in row.action, "until its execution role is limited, too"
-
-
-@pytest.mark.parametrize(
-    ("status", "verdict"),
-    [
-        ("REVIEW_IN_PROGRESS", OK),
-        ("ROLLBACK_COMPLETE", OK),
-        ("UPDATE_COMPLETE", OK),
-        ("UPDATE_IN_PROGRESS", CHANGE),
-        ("UPDATE_ROLLBACK_FAILED", CHANGE),
-    ],
-)
-def test_a_stack_that_changes_or_is_stuck_cannot_be_deployed(
-    account: Account, prod: SynthesizedTemplate, status: str, verdict: str
-) -> None:
-    account.deploy(status)
-    assert check(prod)["stack"].verdict == verdict
 
 
 def test_names_that_an_earlier_stack_left_behind_are_taken_and_those_of_the_stack_are_not(
@@ -280,49 +279,6 @@ def test_alarms_of_a_protected_stage_need_a_confirmed_address(
 
 
 # mails ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("key", "url", "verdict"),
-    [
-        ("pk_live_1", "https://api.stripe.com", OK),
-        ("pk_test_1", "https://api.stripe.com", CHANGE),
-        ("", "https://api.stripe.com", CHANGE),
-        ("", "", OK),
-    ],
-)
-def test_customers_of_a_protected_stage_pay_with_real_money(
-    account: Account, prod: SynthesizedTemplate, key: str, url: str, verdict: str
-) -> None:
-    variables = {"PUBLISHABLE_KEY": key, "PROVIDER_URL": url}
-    starter = {"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": variables}}}
-    table = {"Type": "AWS::DynamoDB::GlobalTable", "UpdateReplacePolicy": "Retain"}
-    stage = Preflight(STACK, {"Resources": {"Starter": starter, "Table": table}}, 1, str)
-    assert [one.verdict for one in preflight.check_publishable_key(stage)] == [verdict]
-
-
-def test_the_sandbox_its_rate_and_its_daily_quota_are_asked_for(account: Account, prod: SynthesizedTemplate) -> None:
-    account.answers["GetAccount"] = {
-        "ProductionAccessEnabled": False,
-        "SendingEnabled": True,
-        "EnforcementStatus": "HEALTHY",
-        "SendQuota": {"MaxSendRate": 1.0, "Max24HourSend": 200.0},
-    }
-    rows = [row for row in check(prod).values() if row.verdict != OK]
-    assert [(row.what, row.found, row.needed) for row in rows] == [
-        ("SES sandbox", "in the sandbox: mails only to verified addresses", "production access"),
-        ("SES: rate of mails", "1", "333 mails a second"),
-        ("SES: mails of a day", "200", "5,760,000 mails a day"),
-    ]
-    assert {row.verdict for row in rows} == {"ask AWS"}
-
-
-@pytest.mark.parametrize(("enabled", "status"), [(False, "HEALTHY"), (True, "SHUTDOWN")])
-def test_an_account_that_may_not_send_is_reported(
-    account: Account, prod: SynthesizedTemplate, enabled: bool, status: str
-) -> None:
-    account.answers["GetAccount"] |= {"SendingEnabled": enabled, "EnforcementStatus": status}
-    assert failures(prod) == {"SES sending": "ask AWS"}
-
-
 def test_the_sender_or_its_domain_must_be_verified_and_signed(
     account: Account, prod: SynthesizedTemplate, templates: dict[str, SynthesizedTemplate]
 ) -> None:
@@ -366,30 +322,38 @@ def test_a_reservation_leaves_a_hundred_invocations_to_the_others(account: Accou
     assert parts == {"reserved": 40, "without a reservation": 100}
 
 
-def test_a_raised_quota_counts_instead_of_its_default_and_too_low_a_quota_is_asked_for(
+def test_a_quota_or_setting_that_is_too_low_for_the_orders_is_reported(
     account: Account, prod: SynthesizedTemplate
 ) -> None:
-    assert failures(prod, orders=600)["EventBridge: PutEvents requests"] == "ask AWS"
-    account.answers["GetServiceQuota"] = {"Quota": {"Value": 1e6}}
     found = failures(prod, orders=600)
-    assert [what for what in found if what.startswith(("EventBridge", "DynamoDB", "API Gateway"))] == []
-
-
-def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account, prod: SynthesizedTemplate) -> None:
-    found = failures(prod, orders=500)
-    assert found["the table's write units at once"] == CHANGE
-    assert found["the stage's rate limit of the API"] == CHANGE
-    assert found["the table's read units at once"] == CHANGE
+    assert found["EventBridge: PutEvents requests"] == ASK_AWS
+    settings = {f"the table's {way} units at once" for way in ("write", "read")} | {"the stage's rate limit of the API"}
+    assert {what for what, verdict in found.items() if verdict == CHANGE} == settings
     assert "the table's read units at once" not in failures(prod, orders=380)
+    account.answers["GetServiceQuota"] = {"Quota": {"Value": 1e6}}  # a raised quota counts instead of its default
     account.deploy(TableName="t")
     account.answers["DescribeTable"] = {"Table": {"WarmThroughput": {"WriteUnitsPerSecond": 40_000}}}
-    assert "the table's write units at once" not in failures(prod, orders=500)
+    found = failures(prod, orders=500)
+    assert [
+        what for what in found if what.startswith(("EventBridge", "DynamoDB", "API Gateway", "the table's wr"))
+    ] == []
 
 
-def test_the_cost_of_an_hour_at_full_throttle_is_shown(account: Account, prod: SynthesizedTemplate) -> None:
-    row = check(prod)["an hour at full throttle"]
-    assert row.verdict == OK
-    assert row.found == "40,000 write units a second, and as many of each index: 360 USD"
+@pytest.mark.parametrize(
+    ("key", "url", "verdict"),
+    [
+        ("pk_live_1", "https://api.stripe.com", OK),
+        ("pk_test_1", "https://api.stripe.com", CHANGE),
+        ("", "https://api.stripe.com", CHANGE),
+        ("", "", OK),
+    ],
+)
+def test_customers_of_a_protected_stage_pay_with_real_money(key: str, url: str, verdict: str) -> None:
+    variables = {"PUBLISHABLE_KEY": key, "PROVIDER_URL": url}
+    starter = {"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": variables}}}
+    table = {"Type": "AWS::DynamoDB::GlobalTable", "UpdateReplacePolicy": "Retain"}
+    stage = Preflight(STACK, {"Resources": {"Starter": starter, "Table": table}}, 1, str)
+    assert [one.verdict for one in preflight.check_publishable_key(stage)] == [verdict]
 
 
 def test_a_template_that_cannot_be_read_is_reported_in_one_sentence(tmp_path: Path) -> None:

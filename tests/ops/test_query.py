@@ -1,5 +1,6 @@
 """`python -m ops query`: sends the shop's queries, and shows the request, the result and the cost."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -151,7 +152,13 @@ def test_a_query_over_all_shards_shows_a_request_for_each_and_the_items_after_th
     assert lines[-2] == "2 units, 4 requests, 1 page"
 
 
-# conditions -----------------------------------------------------------------------------------------------------------
+def test_one_item_is_printed_as_it_is_stored(table: Table, run: Run) -> None:
+    put(table, t.REVIEW, REVIEW)
+    key = [value["S"] for value in t.REVIEW.key_of(REVIEW).values()]
+    (line,) = run("--key", *key)
+    assert json.loads(line) == t.REVIEW.encode(REVIEW)
+    with pytest.raises(SystemExit, match="No item has this key"):
+        run("--key", "none", "none")
 
 
 # ranges ---------------------------------------------------------------------------------------------------------------
@@ -187,9 +194,6 @@ def test_a_range_of_numbers_is_padded_as_the_key_is(table: Table, run: Run) -> N
 def test_the_path_of_a_category_may_lack_its_last_slash(run: Run, pattern: str) -> None:
     with_slash, without = (run(*f"{pattern}={path} --arg catalog=main".split()) for path in ("/kitchen/", "/kitchen"))
     assert with_slash == without
-
-
-# the queried table ----------------------------------------------------------------------------------------------------
 
 
 # invalid queries ------------------------------------------------------------------------------------------------------

@@ -55,19 +55,6 @@ def drift(harness: ShopHarness) -> list[str]:
     return sorted(fault.kind for fault in check.discrepancies.values())
 
 
-def test_the_former_names_come_back_exactly_and_the_present_names_too(
-    harness: ShopHarness, renaming: Migration
-) -> None:
-    create_delivered_order(harness)
-    present = everything(harness)
-    for _ in range(2):
-        rename(harness, renaming, "down")
-        assert everything(harness) == [with_former_names(image) for image in present] != present
-    rename(harness, renaming)
-    assert everything(harness) == present
-    assert drift(harness) == []
-
-
 def test_an_amount_is_counted_once_under_both_names(harness: ShopHarness, renaming: Migration) -> None:
     order_id = create_delivered_order(harness)
     rename_back(harness)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from functions.adapters import mail_suppression, object_store
+from functions.adapters import object_store
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
@@ -552,33 +552,6 @@ def kinds(harness: ShopHarness, order_id: str) -> Counter[str]:
     return Counter(image["type"]["S"] for image in order_partition(harness, order_id))
 
 
-@pytest.mark.usefixtures("local_shop")
-def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
-    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    order_id, _ = archived_order(harness)
-    harness.new_records()
-    assert dispute_first_payment(harness, order_id, "opened")["status"] == "OPEN"
-    names = [change.name for record in harness.new_records() if (change := changes.parse_change(record))]
-    assert "PaymentEventKept" in names
-    assert kinds(harness, order_id)["KeptEvent"] == 1
-    monkeypatch.setattr(mail_suppression, "get_suppression", lambda address, ses: None)  # moto has no suppression list
-    main(["order", order_id, "--all"])
-    told = capsys.readouterr().out
-    assert "KeptEvent (1)" in told
-    assert "dp_1" in told
-
-
-def test_when_its_order_is_restored_a_kept_refund_counts_in_payment_and_order(harness: ShopHarness) -> None:
-    order_id, _ = archived_order(harness)  # 12.50 of the order are already refunded
-    report_external_refund(harness.shop, "pi_1", 700)
-    bring_back(harness, order_id)
-    assert kinds(harness, order_id)["KeptEvent"] == 0
-    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
-    order = get_order(harness.shop, order_id)
-    assert (payment.refunded, order.refunded) == (1950, 1950)
-
-
 def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
@@ -591,22 +564,6 @@ def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness:
     assert dispute_first_payment(harness, order_id, "lost")["status"] == "REFUNDED", (
         "from now on, events go to the payment"
     )
-
-
-def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward_and_keeps_no_order(
-    harness: ShopHarness,
-) -> None:
-    order_id, _ = archived_order(harness)
-    for outcome in ("opened", "lost"):
-        assert dispute_first_payment(harness, order_id, outcome, "pi_unknown")["payment_id"] == "pi_unknown"
-        bring_back(harness, order_id)
-    (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "KeptEvent"]
-    assert kept["status"]["S"] == "LOST"
-    harness.process_all()
-    harness.advance_days(31)
-    harness.process_all()
-    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
-    assert kept in order_partition(harness, order_id)
 
 
 @pytest.mark.usefixtures("local_shop")

@@ -24,7 +24,6 @@ from local.world.harness import ANN, STAFF, WORKERS, ShopHarness
 from local.world.harness import run_shop as opened
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
-from proof.support.client_faults import record_calls
 from proof.support.operator_shop import fake_running_shop
 
 PAGE = DOCS / "runbooks" / "restore-table.md"
@@ -218,27 +217,3 @@ def test_an_item_that_expired_before_the_stream_existed_is_archived_too(restorin
     restoring.run(LAST, TIME_TO_LIVE)
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, ANN, closed), ArchivedOrder)
-
-
-def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(restoring: Restoring) -> None:
-    """Subscribers may already have seen the id of the new change. The page warns them."""
-    old = restoring.old
-    old.open_shop()
-    order_id = old.place_order(mug=1)
-    old.process_all()
-    restoring.remember()
-    with record_calls("events", "PutEvents") as before:
-        old.pay_order(order_id)
-        old.process_all(("event_publisher",))
-    harness = restoring.take()
-    restoring.run(LAST)
-    harness.process_all()
-    with record_calls("events", "PutEvents") as after:
-        cancellation.cancel_order(harness.shop, STAFF, order_id)
-        harness.process_all(("event_publisher",))
-    assert ids(before)["OrderPaid"] == ids(after)["OrderCancelled"]
-
-
-def ids(calls: list[dict[str, Any]]) -> dict[str, str]:
-    details = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
-    return {detail["type"]: detail["id"] for detail in details}

@@ -84,16 +84,11 @@ every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 
 
 # killed runs ----------------------------------------------------------------------------------------------------------
-def died() -> None:
-    raise ProcessKilled
-
-
 @dataclass
 class Calls:
-    """Counts the tools' requests to the table. `dies_at`: the number of the read at which `then` is called instead."""
+    """Counts the tools' requests to the table. `dies_at`: the number of the read at which the process is killed."""
 
     dies_at: int | None
-    then: Callable[[], object]
     made: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -102,13 +97,13 @@ class Calls:
 
     def note(self, model: Any, **_: Any) -> None:
         if self.dies_at is not None and self.reads >= self.dies_at:
-            self.then()
+            raise ProcessKilled
         self.made[model.name] += 1
 
 
 @contextmanager
-def asked(dies_at: int | None = None, then: Callable[[], object] = died) -> Iterator[Calls]:
-    calls, events = Calls(dies_at, then), targets.resolve_target(Namespace()).table.client.meta.events
+def asked(dies_at: int | None = None) -> Iterator[Calls]:
+    calls, events = Calls(dies_at), targets.resolve_target(Namespace()).table.client.meta.events
     events.register_first("before-call.dynamodb", calls.note)
     try:
         yield calls
@@ -197,28 +192,7 @@ def told(calls: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.loads(entry["Detail"])["id"] for call in calls for entry in call["Entries"])
 
 
-# concurrent runs and restarts -----------------------------------------------------------------------------------------
-@every_tool
-def test_a_concurrent_second_run_is_rejected_with_the_name_of_the_holder(here: ShopHarness, tool: Tool) -> None:
-    tool.before(here)
-    refused = []
-
-    def another() -> None:
-        with pytest.raises(
-            SystemExit, match=r"^Incomplete: \S+ is running it \(.*\), at least until 20.* Run the same command again"
-        ):
-            tool.run()
-        refused.append(True)
-
-    def once() -> None:
-        calls.dies_at = None
-        another()
-
-    with asked(6, once) as calls:
-        tool.run()
-    assert refused == [True]
-
-
+# restarts -------------------------------------------------------------------------------------------------------------
 @every_tool
 def test_a_run_that_stopped_a_day_ago_is_not_resumed(
     here: ShopHarness, tool: Tool, capsys: pytest.CaptureFixture[str]

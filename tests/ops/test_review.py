@@ -125,52 +125,6 @@ def test_the_first_deploy_has_nothing_to_lose(
     assert "Nothing that is retained" in capsys.readouterr().out
 
 
-CHANGES = [
-    {"Action": "Modify", "LogicalResourceId": "Queue", "ResourceType": "AWS::SQS::Queue", "Replacement": "False"},
-    {"Action": "Remove", "LogicalResourceId": "Log", "ResourceType": "AWS::Logs::LogGroup"},
-    {
-        "Action": "Modify",
-        "LogicalResourceId": "Files",
-        "ResourceType": "AWS::S3::Bucket",
-        "Replacement": "Conditional",
-        "Details": [{"Target": {"Attribute": "Properties", "Name": "BucketName"}}, {"Target": {"Attribute": "Tags"}}],
-    },
-]
-
-
-class ChangeSets(CloudFormation):
-    """A CloudFormation client with a change set of two pages."""
-
-    def __init__(self, status: str = "CREATE_COMPLETE", why: str = "") -> None:
-        self.status, self.why = status, why
-
-    def describe_change_set(self, **asked: str) -> dict[str, Any]:
-        last = "NextToken" in asked
-        page = [{"ResourceChange": change} for change in (CHANGES[1:] if last else CHANGES[:1])]
-        found = {"Status": self.status, "StatusReason": self.why, "Changes": page}
-        return found if last else found | {"NextToken": "more"}
-
-
-def test_what_cloudformation_may_replace_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets())
-    with pytest.raises(SystemExit, match='ALLOW="Files"'):
-        main(["review", "--stack", STACK, "--change-set", "review"])
-    why = "because of a change of BucketName, Tags"
-    assert capsys.readouterr().out == f"Files (AWS::S3::Bucket) would be replaced by an empty one, {why}.\n"
-
-
-def test_a_change_set_that_failed_is_reported_unless_it_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets("FAILED", "Transform failed"))
-    with pytest.raises(SystemExit, match=r"Cannot review the deploy of .*: the change set review failed: Transform"):
-        main(["review", "--stack", STACK, "--change-set", "review"])
-    said = "The submitted information didn't contain changes."
-    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets("FAILED", said))
-    with pytest.raises(SystemExit, match='ALLOW="Files"'):
-        main(["review", "--stack", STACK, "--change-set", "review"])
-
-
 def test_without_permission_the_deploy_stops_with_a_sentence(wanted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Denied:
         def get_template(self, **_: str) -> None:

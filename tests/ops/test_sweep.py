@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 import ops
 from functions.dynamodb.codec import Image
@@ -213,6 +214,9 @@ def test_a_throttled_write_is_retried_after_a_pause_and_an_impossible_one_is_rep
     rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert there(shelf, "p00")["price"] == {"N": "2000"}
     assert len(clock.pauses) == 1
+    wire.fail_calls("UpdateItem", "AccessDeniedException")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        rewrite_item(shelf, there(shelf, "p00"), before)
     with pytest.raises(WriteImpossible):
         rewrite_item(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
 

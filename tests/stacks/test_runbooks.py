@@ -82,17 +82,6 @@ def test_the_commands_of_a_runbook_are_permitted_to_operators_or_name_the_requir
                     assert resources_in(value) <= resources_in(may[action]) or "*" in may[action], (action, output)
 
 
-def test_commands_of_aws_are_found_wherever_they_stand() -> None:
-    found = {page.stem: [action for part in parts(page) for action, _ in typed(part)] for page in PAGES}
-    assert found["lag"] == ["lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"]
-    assert found["fulfilment-stalled"] == ["events:EnableRule", "lambda:UpdateEventSourceMapping"]
-    assert found["archive-mismatch"] == ["s3:DeleteObject"]
-    assert all(
-        found[page] == [] for page in ("restore-table", "region-move", "orphaned-stack", "update-rollback-failed")
-    )
-    assert len({action for actions in found.values() for action in actions}) >= 9
-
-
 def test_every_name_in_a_runbook_is_a_stack_output_or_explained(dev: SynthesizedTemplate) -> None:
     meanings = known()
     used: set[str] = set()

@@ -91,6 +91,149 @@ def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return others["page"]
 
 
+# single properties ----------------------------------------------------------------------------------------------------
+def throttle(rate: int, burst: int) -> dict[str, int]:
+    return {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+
+
+REPLICA, RULE = "DynamoDB::GlobalTable.Replicas.0", "Backup::BackupPlan.BackupPlan.BackupPlanRule.0"
+POOL, CLIENT, THROTTLES = "Cognito::UserPool", "Cognito::UserPoolClient", "ApiGatewayV2::Stage"
+ARCHIVED = "S3::Bucket[Archived]"
+PASSWORD = {"MinimumLength": 12, "TemporaryPasswordValidityDays": 3} | {
+    f"Require{kind}": True for kind in ("Lowercase", "Uppercase", "Numbers", "Symbols")
+}
+FLOWS = ["ALLOW_USER_PASSWORD_AUTH", "ALLOW_USER_SRP_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
+KEYS = {"Enabled": True, "Mode": "THROTTLED_KEYS"}
+COPIED_TO = "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
+PROPERTIES: list[tuple[str, str, object]] = [
+    ("dev", f"{REPLICA}.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled", True),
+    ("dev", "DynamoDB::GlobalTable.SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"}),
+    ("dev", "KMS::Key.EnableKeyRotation", True),
+    ("dev", f"{REPLICA}.DeletionProtectionEnabled", False),
+    ("prod", f"{REPLICA}.DeletionProtectionEnabled", True),
+    ("dev", f"{POOL}.DeletionProtection", "INACTIVE"),
+    ("prod", f"{POOL}.DeletionProtection", "ACTIVE"),
+    ("dev", "S3::Bucket[Failures].LifecycleConfiguration.Rules", [{"ExpirationInDays": 30, "Status": "Enabled"}]),
+    ("dev", "Events::Archive.RetentionDays", 30),
+    ("dev", "Events::EventBus.LogConfig", {"IncludeDetail": "NONE", "Level": "ERROR"}),
+    ("dev", "Logs::DeliverySource.LogType", "ERROR_LOGS"),
+    ("dev", "Events::Archive.EventPattern", {"source": ["orderstream"]}),
+    ("dev", f"{ARCHIVED}.VersioningConfiguration.Status", "Enabled"),
+    ("dev", f"{ARCHIVED}.LifecycleConfiguration.Rules", [
+        {
+            "Transitions": [{"StorageClass": "GLACIER_IR", "TransitionInDays": 90}],
+            "ObjectSizeGreaterThan": 128 * 1024,
+            "Status": "Enabled",
+        },
+        # An erasure replaces objects, and the personal data in their old versions stays this long.
+        {
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+            "Status": "Enabled",
+        },
+    ]),
+    ("dev", f"{POOL}.UsernameAttributes", ["email"]),
+    ("dev", f"{POOL}.UsernameConfiguration.CaseSensitive", False),  # Ann@shop.test and ann@shop.test are one
+    ("dev", f"{POOL}.AutoVerifiedAttributes", ["email"]),
+    ("dev", f"{POOL}.AdminCreateUserConfig.AllowAdminCreateUserOnly", False),
+    ("dev", f"{POOL}.Policies.PasswordPolicy", PASSWORD),
+    ("dev", f"{POOL}.MfaConfiguration", "OPTIONAL"),
+    ("dev", f"{POOL}.EnabledMfas", ["SOFTWARE_TOKEN_MFA"]),  # text messages can be diverted
+    ("dev", f"{POOL}.AccountRecoverySetting.RecoveryMechanisms", [{"Name": "verified_email", "Priority": 1}]),
+    ("dev", f"{POOL}.Schema", [{"Name": "email", "Required": True, "Mutable": True}]),
+    # Otherwise a mistyped or foreign address would replace the address that can recover the account.
+    ("dev", f"{POOL}.UserAttributeUpdateSettings.AttributesRequireVerificationBeforeUpdate", ["email"]),
+    ("dev", f"{POOL}.VerificationMessageTemplate.DefaultEmailOption", "CONFIRM_WITH_CODE"),
+    ("dev", f"{CLIENT}.ExplicitAuthFlows", FLOWS),  # no flow without a secret that only the user has
+    ("dev", f"{CLIENT}.SupportedIdentityProviders", ["COGNITO"]),
+    ("dev", f"{CLIENT}.PreventUserExistenceErrors", "ENABLED"),
+    ("dev", f"{CLIENT}.TokenValidityUnits", dict.fromkeys(("AccessToken", "IdToken", "RefreshToken"), "minutes")),
+    ("dev", f"{CLIENT}.AccessTokenValidity", 60),
+    ("dev", f"{CLIENT}.IdTokenValidity", 60),
+    ("dev", f"{CLIENT}.RefreshTokenValidity", 30 * 24 * 60),
+    ("dev", f"{CLIENT}.EnableTokenRevocation", True),  # signing out ends the refresh token
+    ("dev", f"{THROTTLES}.DefaultRouteSettings", throttle(50, 100)),
+    ("dev", f"{THROTTLES}.RouteSettings", {"POST /payments/events": throttle(50, 100)}),
+    ("prod", f"{THROTTLES}.DefaultRouteSettings", throttle(2_000, 2_000)),
+    ("prod", f"{THROTTLES}.RouteSettings", {"POST /payments/events": throttle(1_000, 1_000)}),
+    ("prod", f"{RULE}.RuleName", "Monthly"),
+    ("prod", f"{RULE}.ScheduleExpression", "cron(0 3 1 * ? *)"),
+    ("prod", f"{RULE}.Lifecycle.DeleteAfterDays", 95),
+    ("other", f"{POOL}.EmailConfiguration.EmailSendingAccount", "DEVELOPER"),
+    ("other", f"{POOL}.EmailConfiguration.From", "orders@shop.test"),
+    ("dev", f"{POOL}.EmailConfiguration", None),  # Cognito mails 50 a day
+    ("other", "Athena::WorkGroup.Name", "orderstream-prod"),
+    ("other", "Athena::WorkGroup.WorkGroupConfiguration.BytesScannedCutoffPerQuery", 250_000_000),
+    ("other", "Athena::WorkGroup.WorkGroupConfiguration.EnforceWorkGroupConfiguration", True),
+    ("dev", f"{CLIENT}.AllowedOAuthFlowsUserPoolClient", False),
+    ("dev", f"{CLIENT}.CallbackURLs", None),
+    ("paged", f"{CLIENT}.AllowedOAuthFlowsUserPoolClient", True),
+    ("paged", f"{CLIENT}.AllowedOAuthFlows", ["code"]),
+    ("paged", f"{CLIENT}.AllowedOAuthScopes", ["openid", "aws.cognito.signin.user.admin"]),
+    ("paged", f"{CLIENT}.GenerateSecret", None),  # a web page cannot keep a secret
+    ("paged", "Cognito::UserPoolDomain.Domain", "my-shop"),
+    ("paged", "Cognito::UserPoolDomain.ManagedLoginVersion", 2),
+    ("paged", "Cognito::ManagedLoginBranding.UseCognitoProvidedValues", True),
+    ("dev", f"{REPLICA}.TableClass", "STANDARD"),
+    ("other", f"{REPLICA}.TableClass", "STANDARD_INFREQUENT_ACCESS"),
+    ("other", f"{REPLICA}.DeletionProtectionEnabled", False),  # a first deploy
+    ("other", f"{POOL}.DeletionProtection", "INACTIVE"),
+    ("dev", f"{REPLICA}.ContributorInsightsSpecification", None),
+    ("prod", f"{REPLICA}.ContributorInsightsSpecification", KEYS),
+    *(("prod", f"{REPLICA}.GlobalSecondaryIndexes.{n}.ContributorInsightsSpecification", KEYS) for n in range(3)),
+    ("dev", "DynamoDB::GlobalTable.WriteOnDemandThroughputSettings", None),
+    ("prod", "DynamoDB::GlobalTable.WriteOnDemandThroughputSettings", {"MaxWriteRequestUnits": 40_000}),
+    ("dev", f"{POOL}.UserPoolTier", "LITE"),
+    ("paged", f"{POOL}.UserPoolTier", "ESSENTIALS"),
+    ("other", f"{POOL}.UserPoolTier", "PLUS"),
+    ("prod", "Backup::BackupVault.LockConfiguration", None),
+    ("other", "Backup::BackupVault.LockConfiguration", {"MinRetentionDays": 14}),
+    ("other", f"{RULE}.ScheduleExpression", "cron(0 3 * * ? *)"),
+    ("other", f"{RULE}.Lifecycle.DeleteAfterDays", 35),
+    ("other", f"{RULE}.CopyActions.0.DestinationBackupVaultArn", COPIED_TO),
+    ("other", f"{RULE}.CopyActions.0.Lifecycle.DeleteAfterDays", 35),
+    ("extended", "ApiGatewayV2::Api.CorsConfiguration.AllowOrigins", ["https://shop.test"]),
+    ("paged", "CloudFront::Distribution.DistributionConfig.WebACLId", None),
+    ("paged", "CloudFront::Distribution.DistributionConfig.Origins.0.OriginCustomHeaders", None),
+    ("paged", "api.Environment.Variables.ORIGIN_SECRET", ""),  # the API's own address still answers
+    ("other", "api.MemorySize", 2048),
+    ("other", "copies_reader.MemorySize", 1769),
+    ("other", "event_publisher.MemorySize", 512),
+    ("other", "api.ReservedConcurrentExecutions", 100),
+    ("other", "fulfilment_worker.ReservedConcurrentExecutions", 8),
+    ("other", "copies_reader.ReservedConcurrentExecutions", None),
+    ("other", "api.LoggingConfig.SystemLogLevel", "INFO"),  # WARN drops Init Duration and memory
+    ("dev", "api.TracingConfig", None),
+    ("other", "api.TracingConfig.Mode", "Active"),
+    ("prod", "api.SnapStart", None),
+    ("other", "api.SnapStart.ApplyOn", "PublishedVersions"),
+    ("other", "mapping copies_reader.BatchSize", 200),
+    ("other", "mapping fulfilment_worker.BatchSize", 24),
+    ("other", "mapping archive_worker.BatchSize", 100),
+    ("other", "mapping fulfilment_worker.MaximumBatchingWindowInSeconds", 1),
+    ("other", "mapping fulfilment_worker.ScalingConfig.MaximumConcurrency", 8),
+]  # fmt: skip
+"""A stage, the path of a property, and its value; None if the template lacks it. In brackets: the start of an id."""
+
+
+@pytest.mark.parametrize(("stage", "path", "value"), PROPERTIES, ids=lambda part: part if isinstance(part, str) else "")
+def test_a_setting_is_a_property_of_its_resource(
+    request: pytest.FixtureRequest, stage: str, path: str, value: object
+) -> None:
+    template: SynthesizedTemplate = request.getfixturevalue(stage)
+    kind, *names = path.split(".")
+    if "::" in kind:
+        of_type, _, start = kind.rstrip("]").partition("[")
+        (found,) = [it for id, it in template.properties(f"AWS::{of_type}").items() if id.startswith(start)]
+    elif kind.startswith("mapping "):
+        found = template.mapping(kind.removeprefix("mapping "))
+    else:
+        found = template.properties("AWS::Lambda::Function")[template.function(kind)]
+    for name in names:
+        found = found[int(name)] if name.isdigit() else found.get(name)
+    assert found == value
+
+
 # billing --------------------------------------------------------------------------------------------------------------
 def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_index(other: SynthesizedTemplate) -> None:
     table = other.only_properties(TABLE)
@@ -106,36 +249,6 @@ def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_in
     assert {index["IndexName"]: reading(index) for index in replica["GlobalSecondaryIndexes"]} == dict.fromkeys(
         INDEX_PROJECTIONS, (5, 100, 60)
     )
-
-
-def test_memory_batches_and_concurrency_of_a_lambda_are_settings(other: SynthesizedTemplate) -> None:
-    memory = {
-        module: other.properties("AWS::Lambda::Function")[other.function(module)]["MemorySize"]
-        for module in ("copies_reader", "event_publisher", "api", "fulfilment_worker")
-    }
-    assert memory == {"copies_reader": 1769, "event_publisher": 512, "api": 2048, "fulfilment_worker": 512}
-    batches = {
-        module: (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"])
-        for module in ("copies_reader", "event_publisher", "fulfilment_worker", "archive_worker")
-        for mapping in [other.mapping(module)]
-    }
-    assert batches == {
-        "copies_reader": (200, 0),
-        "event_publisher": (100, 0),
-        "fulfilment_worker": (24, 1),
-        "archive_worker": (100, 5),
-    }
-    fulfilment = other.mapping("fulfilment_worker")
-    assert fulfilment["ScalingConfig"] == {"MaximumConcurrency": 8}
-    queue = other.properties("AWS::SQS::Queue")[fulfilment["EventSourceArn"]["Fn::GetAtt"][0]]
-    assert queue["VisibilityTimeout"] == 6 * 60 + 1
-    functions = {
-        it["Handler"].split(".")[2]: it
-        for it in other.properties("AWS::Lambda::Function").values()
-        if "Handler" in it and it["Handler"].startswith("functions.")
-    }
-    reserved = {name: it.get("ReservedConcurrentExecutions") for name, it in functions.items()}
-    assert reserved == dict.fromkeys(functions) | {"api": 100, "fulfilment_worker": 8}
 
 
 @pytest.mark.parametrize("stack", ["dev", "other"])
@@ -168,34 +281,6 @@ def scaled(settings: Any) -> tuple[int, int, int]:
     return settings["MinCapacity"], settings["MaxCapacity"], target
 
 
-def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
-    assert dev.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
-    assert other.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
-
-
-def test_writes_of_a_protected_stage_have_a_limit(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
-    for template, limit in ((dev, None), (prod, {"MaxWriteRequestUnits": 40_000})):
-        table = template.only_properties(TABLE)
-        limits = [it.get("WriteOnDemandThroughputSettings") for it in (table, *table["GlobalSecondaryIndexes"])]
-        assert limits == [limit] * 4
-
-
-def test_lambda_reports_each_invocation_if_the_stage_enables_it(other: SynthesizedTemplate) -> None:
-    function = other.properties("AWS::Lambda::Function")[other.function("api")]
-    assert function["LoggingConfig"]["SystemLogLevel"] == "INFO", "WARN drops Init Duration and memory"
-
-
-def test_throttled_keys_are_reported_if_the_stage_enables_it(
-    dev: SynthesizedTemplate, prod: SynthesizedTemplate
-) -> None:
-    (never,), (named,) = (template.only_properties(TABLE)["Replicas"] for template in (dev, prod))
-    wish = {"Enabled": True, "Mode": "THROTTLED_KEYS"}
-    assert "ContributorInsightsSpecification" not in str(never)
-    assert named["ContributorInsightsSpecification"] == wish
-    indexes = {it["IndexName"]: it["ContributorInsightsSpecification"] for it in named["GlobalSecondaryIndexes"]}
-    assert indexes == dict.fromkeys(INDEX_PROJECTIONS, wish)
-
-
 # mails and users ------------------------------------------------------------------------------------------------------
 def test_a_mail_domain_is_signed_with_dkim_and_has_its_own_mail_from_domain(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate, others: dict[str, SynthesizedTemplate]
@@ -225,33 +310,20 @@ def test_a_mail_domain_is_signed_with_dkim_and_has_its_own_mail_from_domain(
 def test_ses_sends_the_mails_of_cognito_in_prod_and_where_the_mail_domain_is_set(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
-    assert "EmailConfiguration" not in dev.only_properties("AWS::Cognito::UserPool"), "Cognito mails 50 a day"
     for template in (prod, other):
         (mails,) = template.resources("AWS::SES::ConfigurationSet")
         sent = template.only_properties("AWS::Cognito::UserPool")["EmailConfiguration"]
-        assert (sent["EmailSendingAccount"], sent["From"]) == ("DEVELOPER", "orders@shop.test")
         assert sent["ConfigurationSet"] == {"Ref": mails}
         assert sent["SourceArn"]["Fn::Join"][1][-1] == ":identity/shop.test"
     assert read_settings({"sender": "a@shop.test", "mail_domain": "shop.test"}).has_cognito_mails_from_ses
     assert not read_settings({"sender": "a@shop.test"}).has_cognito_mails_from_ses
 
 
-def test_the_plan_of_the_users_is_a_setting(
-    dev: SynthesizedTemplate, paged: SynthesizedTemplate, other: SynthesizedTemplate
-) -> None:
-    plans = [one.only_properties("AWS::Cognito::UserPool")["UserPoolTier"] for one in (dev, paged, other)]
-    assert plans == ["LITE", "ESSENTIALS", "PLUS"]
-
-
 # backups --------------------------------------------------------------------------------------------------------------
-def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
+def test_the_table_of_prod_is_backed_up_and_that_of_dev_is_not(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     assert not [id for id, it in dev.body["Resources"].items() if it["Type"].startswith("AWS::Backup::")]
-    rules = prod.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
-    assert [(it["RuleName"], it["ScheduleExpression"], it["Lifecycle"]["DeleteAfterDays"]) for it in rules] == [
-        ("Monthly", "cron(0 3 1 * ? *)", 95)
-    ]
     (table,), (key,) = prod.resources(TABLE), prod.resources("AWS::KMS::Key")
     chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]
     assert chosen["Resources"] == [{"Fn::GetAtt": [table, "Arn"]}]
@@ -281,11 +353,6 @@ def test_s3_copies_archived_orders_but_not_their_deletions_if_there_are_backups(
     assert buckets[copy]["VersioningConfiguration"] == buckets[id]["VersioningConfiguration"] == {"Status": "Enabled"}
     kept = [it["LifecycleConfiguration"]["Rules"] for it in (buckets[copy], buckets[id])]
     assert kept[0] == kept[1], "the copy keeps an erased name for 30 days"
-
-
-def test_a_locked_vault_keeps_each_backup_for_some_days(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
-    assert "LockConfiguration" not in prod.only_properties("AWS::Backup::BackupVault")
-    assert other.only_properties("AWS::Backup::BackupVault")["LockConfiguration"] == {"MinRetentionDays": 14}
 
 
 # encryption -----------------------------------------------------------------------------------------------------------
@@ -326,24 +393,21 @@ def test_data_is_encrypted_with_the_shops_key_and_queues_and_logs_with_keys_of_a
         assert own == [], "these are encrypted with keys of AWS, as docs/threat-model.md says"
 
 
-def test_every_bucket_is_closed_to_the_public_and_denies_all_requests_without_tls_1_2(
+def test_every_bucket_denies_all_requests_without_tls_1_2(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate, paged: SynthesizedTemplate
 ) -> None:
-    kinds = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    """cdk-nag checks that the buckets are closed to the public and need TLS."""
     for template in (dev, prod, other, paged):
         policies = {it["Bucket"]["Ref"]: it for it in template.properties("AWS::S3::BucketPolicy").values()}
-        for id, bucket in template.properties("AWS::S3::Bucket").items():
-            assert bucket["PublicAccessBlockConfiguration"] == dict.fromkeys(kinds, True), id
+        for id in template.resources("AWS::S3::Bucket"):
             arn = {"Fn::GetAtt": [id, "Arn"]}
-            all_of_it = {"Action": "s3:*", "Resource": [arn, {"Fn::Join": ["", [arn, "/*"]]}]}
-            denied = [it for it in policies[id]["PolicyDocument"]["Statement"] if it["Effect"] == "Deny"]
-            assert denied == [
-                {"Effect": "Deny", "Principal": {"AWS": "*"}, **all_of_it, "Condition": condition}
-                for condition in (
-                    {"Bool": {"aws:SecureTransport": "false"}},
-                    {"NumericLessThan": {"s3:TlsVersion": 1.2}},
-                )
-            ], id
+            assert {
+                "Effect": "Deny",
+                "Principal": {"AWS": "*"},
+                "Action": "s3:*",
+                "Resource": [arn, {"Fn::Join": ["", [arn, "/*"]]}],
+                "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}},
+            } in policies[id]["PolicyDocument"]["Statement"], id
 
 
 def test_data_that_a_setting_adds_also_stays_when_it_is_replaced_or_the_stack_is_deleted(
@@ -370,10 +434,8 @@ def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
     ]
     people = [{"Address": "oncall@shop.test", "SubscriptionType": "EMAIL"}]
     assert said == [("ACTUAL", 80, people), ("FORECASTED", 100, people)]
-    assert (budget["Budget"]["BudgetType"], budget["Budget"]["TimeUnit"]) == ("COST", "MONTHLY")
-    for it in budget["NotificationsWithSubscribers"]:
-        compared = it["Notification"]["ComparisonOperator"], it["Notification"]["ThresholdType"]
-        assert compared == ("GREATER_THAN", "PERCENTAGE"), "80 and 100 are not dollars"
+    kinds = {it["Notification"]["ThresholdType"] for it in budget["NotificationsWithSubscribers"]}
+    assert (kinds, budget["Budget"]["TimeUnit"]) == ({"PERCENTAGE"}, "MONTHLY"), "80 and 100 are not dollars"
 
 
 def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
@@ -451,22 +513,6 @@ def test_a_deploy_that_must_fail_fails_at_its_last_resource_and_only_that_is_add
     assert set(last["DependsOn"]) == set(usual.body["Resources"])
 
 
-def test_a_first_deploy_leaves_protections_against_deletion_off(other: SynthesizedTemplate) -> None:
-    assert not OTHER.has_protections
-    assert replace(OTHER, first_deploy=False).has_protections
-    (replica,) = other.only_properties("AWS::DynamoDB::GlobalTable")["Replicas"]
-    assert replica["DeletionProtectionEnabled"] is False
-    assert other.only_properties("AWS::Cognito::UserPool")["DeletionProtection"] == "INACTIVE"
-
-
-def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: SynthesizedTemplate) -> None:
-    (rule,) = other.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
-    assert (rule["RuleName"], rule["ScheduleExpression"]) == ("Daily", "cron(0 3 * * ? *)")
-    (copy,) = rule["CopyActions"]
-    assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
-    assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
-
-
 # analytics ------------------------------------------------------------------------------------------------------------
 def glue_tables(other: SynthesizedTemplate) -> dict[str, Any]:
     return {it["TableInput"]["Name"]: it["TableInput"] for it in other.properties("AWS::Glue::Table").values()}
@@ -542,11 +588,7 @@ def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: Sy
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}, "its parts never expire"
     assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
     workgroup = other.only_properties("AWS::Athena::WorkGroup")
-    assert workgroup["Name"] == "orderstream-prod"
-    config = workgroup["WorkGroupConfiguration"]
-    assert config["BytesScannedCutoffPerQuery"] == 250_000_000
-    assert config["EnforceWorkGroupConfiguration"] is True, "otherwise a query could ignore these settings"
-    assert config["ResultConfiguration"] == {
+    assert workgroup["WorkGroupConfiguration"]["ResultConfiguration"] == {
         "OutputLocation": {"Fn::Join": ["", ["s3://", {"Ref": results}, "/"]]},
         "EncryptionConfiguration": {"EncryptionOption": "SSE_KMS", "KmsKey": {"Fn::GetAtt": [key, "Arn"]}},
     }
@@ -593,15 +635,6 @@ def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> Non
     }
 
 
-# traces and users -----------------------------------------------------------------------------------------------------
-def test_functions_are_traced_only_if_the_stage_wants_it(dev: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
-    def traced(template: SynthesizedTemplate) -> set[Any]:
-        found = template.properties("AWS::Lambda::Function").values()
-        return {it.get("TracingConfig", {}).get("Mode") for it in found if it["Handler"].startswith("functions.")}
-
-    assert (traced(dev), traced(other)) == ({None}, {"Active"})
-
-
 # releases -------------------------------------------------------------------------------------------------------------
 def test_dev_calls_the_api_as_it_was_deployed_last(dev: SynthesizedTemplate) -> None:
     assert not dev.resources("AWS::Lambda::Alias")
@@ -636,10 +669,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     group = prod.only_properties("AWS::CodeDeploy::DeploymentGroup")
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
     assert group["AlarmConfiguration"]["Enabled"] is True
-    reasons = ["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP_ON_REQUEST"]
-    assert group["AutoRollbackConfiguration"] == {"Enabled": True, "Events": reasons}
-    style = {"DeploymentOption": "WITH_TRAFFIC_CONTROL", "DeploymentType": "BLUE_GREEN"}
-    assert group["DeploymentStyle"] == style, "CodeDeploy shifts Lambda aliases in no other way"
+    assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
     role = {"Ref": deploy_role(prod)}
     (policy,) = [id for id, it in prod.properties("AWS::IAM::Policy").items() if role in it["Roles"]]
@@ -700,21 +730,6 @@ def test_a_role_of_a_service_can_be_assumed_by_this_service_alone(
         assert trusts[id] == [{"Effect": "Allow", "Action": "sts:AssumeRole", **by_it}]
 
 
-def test_the_api_starts_from_a_snapshot_only_if_it_is_enabled(
-    prod: SynthesizedTemplate, other: SynthesizedTemplate
-) -> None:
-    starting = [
-        it.get("SnapStart")
-        for template in (prod, other)
-        for id, it in template.properties("AWS::Lambda::Function").items()
-        if id == template.function("api")
-    ]
-    assert starting == [None, {"ApplyOn": "PublishedVersions"}]
-    (alias,) = other.properties("AWS::Lambda::Alias").values()
-    (version,) = other.resources("AWS::Lambda::Version")
-    assert alias["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
-
-
 # CloudFront and the firewall ------------------------------------------------------------------------------------------
 def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
@@ -760,12 +775,6 @@ def test_cloudfront_caches_the_public_paths_alone_for_as_long_as_the_api_says(
         assert function["Environment"]["Variables"]["PUBLIC_CACHE_SECONDS"] == "10"
 
 
-def test_a_page_of_another_origin_may_read_the_id_of_its_request(extended: SynthesizedTemplate) -> None:
-    cors = extended.only_properties("AWS::ApiGatewayV2::Api")["CorsConfiguration"]
-    assert cors["AllowOrigins"] == ["https://shop.test"]
-    assert {"x-request-id", "apigw-requestid"} <= set(cors["ExposeHeaders"])
-
-
 def test_answers_show_their_cost_in_dev_at_the_price_of_the_table_class_and_not_in_prod(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
@@ -774,14 +783,6 @@ def test_answers_show_their_cost_in_dev_at_the_price_of_the_table_class_and_not_
             function = template.properties("AWS::Lambda::Function")[template.function(module)]
             assert function["Environment"]["Variables"]["UNIT_PRICES"] == prices
     assert replace(STAGES["dev"], table_class="STANDARD_INFREQUENT_ACCESS").unit_prices == "0.155 0.78"
-
-
-def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:
-    config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
-    cached_by_default = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504]
-    assert config["CustomErrorResponses"] == [
-        {"ErrorCode": status, "ErrorCachingMinTTL": 0} for status in cached_by_default
-    ]
 
 
 def test_the_api_and_the_mails_with_links_know_the_address_at_which_clients_reach_it(
@@ -827,49 +828,35 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     rate = rates["Statement"]["RateBasedStatement"]
     assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
     webhook, unsubscribe, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
-    assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
     assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     assert f"POST {unsubscribe['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     for path in (webhook, unsubscribe):
         match = path["ByteMatchStatement"]
         assert (match["FieldToMatch"], match["PositionalConstraint"]) == ({"UriPath": {}}, "EXACTLY"), "no other path"
-        assert match["TextTransformations"] == [{"Priority": 0, "Type": "NONE"}]
     sets = others["firewall"].properties("AWS::WAFv2::IPSet")
-    assert {it["Scope"] for it in sets.values()} == {"CLOUDFRONT"}
     named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
     assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
         ("IPV4", ["203.0.113.0/24", "198.51.100.7/32"]),
         ("IPV6", ["2001:db8::/32"]),
     ]
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
-    assert {group["VendorName"] for group in groups} == {"AWS"}
     names = ["AmazonIpReputationList", "KnownBadInputsRuleSet", "CommonRuleSet"]
     assert [group["Name"] for group in groups] == [f"AWSManagedRules{name}" for name in names]
     assert [rule["OverrideAction"] for rule in managed] == [{"None": {}}] * 3, "with Count a group blocks nothing"
-    counted = [override["ActionToUse"] for group in groups for override in group.get("RuleActionOverrides", ())]
-    assert counted == [{"Count": {}}] * 8
     for group in groups:
         except_for = group["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
         assert except_for == [webhook, unsubscribe], "no payment is lost to a managed rule"
-    assert [rule["Priority"] for rule in firewall["Rules"]] == [0, 1, 2, 3]
-    assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
+    overrides = [override for group in groups for override in group.get("RuleActionOverrides", ())]
+    assert [it["Name"] for it in overrides if "Count" in it["ActionToUse"]] == [
         "JavaDeserializationRCE_BODY", "Log4JRCE_BODY", "SizeRestrictions_BODY", "EC2MetaDataSSRF_BODY",
         "GenericLFI_BODY", "GenericRFI_BODY", "CrossSiteScripting_BODY", "NoUserAgent_HEADER",
     ], "texts of orders and products may look like attacks, and partners may send no User-Agent"  # fmt: skip
     names = [it["VisibilityConfig"]["MetricName"] for it in (firewall, *firewall["Rules"])]
-    assert not {"All", "Default_Action"} & {*names}, "AWS refuses these names"
     alarms = [*others["firewall"].properties("AWS::CloudWatch::Alarm").values()]
     watched = [{it["Name"]: it["Value"] for it in alarm["Dimensions"]} for alarm in alarms]
     assert watched == [{"WebACL": names[0], "Rule": rule} for rule in names[1:]]
-    assert {(it["MetricName"], it["Threshold"], it["Period"]) for it in alarms} == {("BlockedRequests", 100, 300)}
     mails = others["firewall"].only_properties("AWS::SNS::Subscription")
     assert (mails["Protocol"], mails["Endpoint"]) == ("email", "oncall@shop.test")
-    (publish,) = [
-        it
-        for it in others["firewall"].only_properties("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
-        if it["Effect"] == "Allow"
-    ]
-    assert publish["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     for seen in (it["VisibilityConfig"] for it in (firewall, *firewall["Rules"])):
         sampled = seen["SampledRequestsEnabled"], seen["CloudWatchMetricsEnabled"]
         assert sampled == (False, True), "samples show addresses and tokens"
@@ -911,15 +898,6 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         assert {"Ref": distribution} in allowed["Condition"]["StringEquals"]["AWS:SourceArn"]["Fn::Join"][1]
         host = "https://shop.test" if template is other else distribution
         assert host in str(template.body["Outputs"]["PageUrl"])
-
-
-def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
-    config = paged.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
-    assert "WebACLId" not in config
-    assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
-    api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
-    assert api["Environment"]["Variables"]["ORIGIN_SECRET"] == "", "the API's own address still answers"
-    assert "OriginSecret" not in paged.body["Outputs"]
 
 
 def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_and_cognito(
@@ -1015,26 +993,12 @@ def test_the_role_that_uploads_the_page_has_no_other_permission(paged: Synthesiz
     assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
 
 
-def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
-    dev: SynthesizedTemplate, paged: SynthesizedTemplate
-) -> None:
-    client, before = (template.only_properties("AWS::Cognito::UserPoolClient") for template in (paged, dev))
-    assert (before["AllowedOAuthFlowsUserPoolClient"], "CallbackURLs" in before) == (False, False)
-    assert (client["AllowedOAuthFlows"], client["AllowedOAuthFlowsUserPoolClient"]) == (["code"], True)
-    assert client["AllowedOAuthScopes"] == ["openid", "aws.cognito.signin.user.admin"]
+def test_a_sign_in_for_the_page_returns_only_to_the_page(paged: SynthesizedTemplate) -> None:
+    client = paged.only_properties("AWS::Cognito::UserPoolClient")
     (page,) = client["CallbackURLs"]
     assert client["LogoutURLs"] == [page]
     assert page == paged.body["Outputs"]["PageUrl"]["Value"]
     api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
     assert api["Environment"]["Variables"]["PAGE_URL"] == page
-    assert "GenerateSecret" not in client, "a web page cannot keep a secret"
     (client_id,) = paged.resources("AWS::Cognito::UserPoolClient")
-    domain, style = (
-        paged.only_properties("AWS::Cognito::UserPoolDomain"),
-        paged.only_properties("AWS::Cognito::ManagedLoginBranding"),
-    )
-    assert (domain["Domain"], domain["ManagedLoginVersion"]) == ("my-shop", 2)
-    assert (style["ClientId"], style["UseCognitoProvidedValues"]) == ({"Ref": client_id}, True)
-
-
-# the docs -------------------------------------------------------------------------------------------------------------
+    assert paged.only_properties("AWS::Cognito::ManagedLoginBranding")["ClientId"] == {"Ref": client_id}

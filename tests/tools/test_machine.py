@@ -39,20 +39,18 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
-def test_nothing_is_said_if_nothing_is_missing(complete: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys) == ""
-
-
-def test_a_mac_without_the_engine_is_named_with_what_works(complete: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(complete / "node_modules")
-    assert said(capsys) == f"Missing on darwin-arm64: {ENGINE}.\n"
-
-
-def test_an_engine_for_another_processor_does_not_count(
-    complete: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("processor", "expected"), [("arm64", ""), ("x86_64", f"Missing on darwin-x86_64: {ENGINE}.\n")]
+)
+def test_only_the_engine_of_this_processor_counts(
+    complete: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    processor: str,
+    expected: str,
 ) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert said(capsys) == f"Missing on darwin-x86_64: {ENGINE}.\n"
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    assert said(capsys) == expected
 
 
 def test_all_missing_parts_are_one_sentence(
