@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and that Node always runs npm.
 .DEFAULT_GOAL := help
-.PHONY: help help-all setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench second-engine scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
+.PHONY: help help-all setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate prove-reaction mutants outage hostile extending bench second-engine scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -84,6 +84,9 @@ screenshots: installed build/site/index.html ##+ write a picture of each view of
 
 simulate: installed ##+ run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for one seed, with ARGS=--trace for its log; LEDGER=FILE
 	$(python) -m proof.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)
+
+prove-reaction: installed ## run a reaction of your own under every kind of fault and check its invariants; NAME=fulfilment, SEEDS=1-50
+	$(python) -m proof.reactions $(NAME) --seeds $(if $(filter file,$(origin SEEDS)),1-50,$(SEEDS)) $(ARGS)
 
 mutants: installed ##+ run mutation tests: the simulation or a check must detect each planted bug
 	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 proof/simulation/test_mutants.py proof/mutants/test_checked_mutants.py $(ARGS)

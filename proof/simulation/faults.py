@@ -174,8 +174,9 @@ FAULT_BOOST = {
 """By function: a factor for the probability of faults in the function's calls that change data.
 
 The listed functions make few calls that change data. Without the factor, faults would rarely affect these calls. A
-function that is not listed has the factor 1.
+function that is not listed has the factor 1, or `PROVED_REACTION_BOOST` if it is the reaction that a run proves.
 """
+PROVED_REACTION_BOOST = 5
 FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """Factors for the probability of a fault. Each simulation run chooses one factor at random for each kind of fault.
 
@@ -209,14 +210,15 @@ class FaultInjector:
     """Decides at random which faults happen in a simulation run, and records them in `strikes`.
 
     `only`: the names of the faults that may happen, or None for all. `is_off`: whether all faults are switched off.
-    `fierce`: faults happen more often. Each run chooses its own probability for each kind of fault, sometimes 0, so
-    that the runs differ more from each other.
+    `fierce`: faults happen more often. `reaction`: the reaction that the run proves. Each run chooses its own
+    probability for each kind of fault, sometimes 0, so that the runs differ more from each other.
     """
 
     rng: SeededRandom
     only: Collection[str] | None = None
     is_off: bool = False
     fierce: bool = False
+    reaction: str = ""
     on_strike: Callable[[Strike], None] = lambda strike: None
     strikes: list[Strike] = field(default_factory=list)
     _places: Counter[str] = field(default_factory=Counter)
@@ -244,7 +246,7 @@ class FaultInjector:
         place = f"{text} {self._places[text]}"
         drawn = self.rng.random("call", place)
         if call.operation in EFFECTS:
-            drawn /= FAULT_BOOST.get(call.function, 1)
+            drawn /= FAULT_BOOST.get(call.function, PROVED_REACTION_BOOST if call.function == self.reaction else 1)
         if drawn >= self._any:
             return None
         for fault in CALL_FAULTS:

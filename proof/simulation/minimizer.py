@@ -27,7 +27,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
     def still_fails(decisions: Sequence[str]) -> bool:
         nonlocal best, runs
         runs += 1
-        verdict = run_seed(engine, failed.seed, frozenset(decisions))
+        verdict = run_seed(engine, failed.seed, frozenset(decisions), reaction=failed.reaction)
         if invariant in verdict.invariants:
             best = verdict
             return True
@@ -81,7 +81,7 @@ def format_failure(verdict: SeedResult) -> str:
     It has the violations, the command that repeats the run, the run's commands and faults, and lines of its trace.
     """
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
-    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
+    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed, verdict.reaction)}\n"
     if not verdict.trace:
         return head
     decisions = "\n".join(f"  {name}" for name in verdict.decisions)
@@ -90,8 +90,8 @@ def format_failure(verdict: SeedResult) -> str:
     return f"{head}it takes {len(verdict.decisions)} decisions\n{decisions}{left_out}\n" + "\n".join(lines[-MAX_LINES:])
 
 
-def replay_command(seed: int) -> str:
-    return f"make simulate SEED={seed}"
+def replay_command(seed: int, reaction: str = "") -> str:
+    return f"make prove-reaction NAME={reaction} SEEDS={seed}" if reaction else f"make simulate SEED={seed}"
 
 
 def _relevant_lines(verdict: SeedResult) -> list[str]:

@@ -10,7 +10,6 @@ from proof.simulation.environment import OUTAGE_SECONDS
 from proof.simulation.faults import DAY, MINUTE
 from proof.simulation.invariants import landed_late
 from proof.simulation.provider import is_outside, refund_id_in_shop
-from proof.simulation.traffic import CUSTOMERS
 from proof.simulation.wire import MAX_LATE_SECONDS
 
 WEBHOOK_PATH = ("event_publisher", "webhook")
@@ -59,13 +58,7 @@ def collect_observations(world: Simulation) -> Observations:
         ignored_orders=world.poison.order_ids,
         events_lost_up_to=world.readers["event_publisher"].lost_up_to,
         republished_events=world.operator.published_ids,
-        personal_words={
-            sub: world.traffic.words_of(sub)
-            for sub in (
-                *(customer.sub for customer in CUSTOMERS),
-                *(guest.token.sub for guest in world.traffic.known.guests.values()),
-            )
-        },
+        personal_words=world.traffic.words_by_customer(),
     )
 
 

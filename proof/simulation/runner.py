@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -42,7 +43,8 @@ class SeedResult:
     `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
     names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
     `premises`: how often each invariant and each rule of the oracle had something to check. `situations`: how often
-    each situation of SITUATIONS occurred. `exceptions`: how many violations each exception allowed.
+    each situation of SITUATIONS occurred. `exceptions`: how many violations each exception allowed. `reaction`: the
+    reaction whose own invariants were checked, too.
     """
 
     seed: int
@@ -54,6 +56,7 @@ class SeedResult:
     seconds: float
     situations: Counter[str] = field(default_factory=Counter)
     exceptions: Counter[str] = field(default_factory=Counter)
+    reaction: str = ""
 
     @property
     def digest(self) -> str:
@@ -73,15 +76,16 @@ def run_seed(
     fierce: bool = False,
     judges: Collection[Judge] = JUDGES,
     opens_at: float | None = None,
+    reaction: str = "",
 ) -> SeedResult:
     """Run the simulation with one random seed, and return the result.
 
     `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
     more often. `judges`: who checks the shop: the invariants, the oracle, or both. `opens_at`: when
-    the shop opens, in epoch seconds.
+    the shop opens, in epoch seconds. `reaction`: the reaction whose own invariants are checked, too.
     """
     began = time.perf_counter()
-    world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at)
+    world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at, reaction=reaction)
     world.run()
     return SeedResult(
         seed=seed,
@@ -93,13 +97,14 @@ def run_seed(
         seconds=time.perf_counter() - began,
         situations=world.situations,
         exceptions=world.exceptions,
+        reaction=reaction,
     )
 
 
-def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
+def run_seeds(seeds: Sequence[int], jobs: int, reaction: str = "") -> Iterator[SeedResult]:
     """Run the simulation with these random seeds, in `jobs` processes. Yield the results.
 
-    In these results, `trace` (the list of all that happened in the run) is empty.
+    `reaction`: see `run_seed`. In these results, `trace` (the list of all that happened in the run) is empty.
     """
     template()  # synthesize the template once and cache it, so that no worker has to synthesize it
     with (
@@ -110,7 +115,7 @@ def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
         for number, directory in enumerate(directories):
             free.put((number, directory))
         with ProcessPoolExecutor(jobs, get_context("spawn"), _init_worker, (free,)) as workers:
-            yield from workers.map(_run_in_worker, seeds)
+            yield from workers.map(partial(_run_in_worker, reaction=reaction), seeds)
 
 
 def _init_worker(free: Any) -> None:
@@ -123,10 +128,10 @@ def _init_worker(free: Any) -> None:
     gc.set_threshold(50_000, 50, 100)
 
 
-def _run_in_worker(seed: int) -> SeedResult:
+def _run_in_worker(seed: int, reaction: str) -> SeedResult:
     if next(_runs) % SEEDS_PER_ENGINE == 0:
         ENGINES[0] = local_engine.start(ENGINES[0].directory)
-    verdict = run_seed(ENGINES[0], seed)
+    verdict = run_seed(ENGINES[0], seed, reaction=reaction)
     return SeedResult(**{**verdict.__dict__, "trace": ()})
 
 

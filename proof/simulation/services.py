@@ -188,7 +188,8 @@ class SimulatedS3:
     (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 
     `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a
-    write violates an invariant. `written_at`: by bucket and key, when the object was last written.
+    write violates an invariant. `written_at`: by bucket and key, when the object was last written. `contents`: by the
+    same, all contents that were written, without repeated writes of the same content.
     `on_put(bucket, key)` is called after each write of an object.
     """
 
@@ -200,6 +201,7 @@ class SimulatedS3:
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    contents: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     _under_way: set[tuple[str, str]] = field(default_factory=set)
 
     def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
@@ -263,6 +265,8 @@ class SimulatedS3:
             self.overwritten.append(f"{bucket}/{key}")
         objects[key] = body
         self.written_at[bucket, key] = self.now()
+        if (written := self.contents.setdefault((bucket, key), []))[-1:] != [body]:
+            written.append(body)
         self.on_put(bucket, key)
 
     def refusal(self, code: str, status: int) -> WireResponse:

@@ -1245,6 +1245,11 @@ class SimulatedTraffic:
         words = personal_words(customer_id)
         return words[::2] if any(guest.joins == customer_id for guest in self.known.guests.values()) else words
 
+    def words_by_customer(self) -> dict[str, tuple[str, ...]]:
+        """Return the words that occur only in the data of one customer, by customer id, also of all guests."""
+        guests = [guest.token.sub for guest in self.known.guests.values()]
+        return {id: self.words_of(id) for id in (*(customer.sub for customer in CUSTOMERS), *guests)}
+
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
         """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
         payment_id = self.provider.pay(order_id, amount)["id"]

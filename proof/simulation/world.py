@@ -52,6 +52,7 @@ from proof.simulation.operators import Operator, corrupt_copies, drift_violation
 from proof.simulation.poison import Poison
 from proof.simulation.provider import FIRST_API_KEY, SimulatedProvider
 from proof.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
+from proof.simulation.reaction_invariants import find_reaction_violations
 from proof.simulation.rng import SeededRandom
 from proof.simulation.rotations import PROVIDER_KEY, WEBHOOK_SECRET, SecretRotations
 from proof.simulation.scheduler import TooManySteps, VirtualScheduler, run_sequentially
@@ -114,9 +115,10 @@ class Simulation:
 
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
     more often. `judges`: who checks the shop after each era: the invariants, which use the product's code, the oracle,
-    which does not, or both. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides. `premises`: how
-    often each invariant and each rule of the oracle had something to check. `situations`: how often each situation of
-    SITUATIONS occurred. `exceptions`: how many violations each exception allowed.
+    which does not, or both. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides. `reaction`: the
+    name of a reaction whose own invariants are checked, too (proof/reactions). `premises`: how often each invariant and
+    each rule of the oracle had something to check. `situations`: how often each situation of SITUATIONS occurred.
+    `exceptions`: how many violations each exception allowed.
     """
 
     def __init__(
@@ -128,8 +130,9 @@ class Simulation:
         fierce: bool = False,
         judges: Collection[Judge] = JUDGES,
         opens_at: float | None = None,
+        reaction: str = "",
     ) -> None:
-        self.seed, self.only, self.judges = seed, only, judges
+        self.seed, self.only, self.judges, self.reaction = seed, only, judges, reaction
         self.rng = rng = SeededRandom(seed)
         drawn = rng.choice(EDGES, "which edge") if rng.happens(0.3, "opens at an edge") else OPENS_AT
         self.opens_at = drawn if opens_at is None else opens_at
@@ -137,7 +140,12 @@ class Simulation:
         self.trace: list[tuple[float, str, str]] = []
         self.tasks = tasks = VirtualScheduler(rng, self.opens_at, save_router_state)
         self.faults = faults = FaultInjector(
-            rng, only, is_off=True, fierce=fierce, on_strike=lambda strike: self.note("fault", strike.name)
+            rng,
+            only,
+            is_off=True,
+            fierce=fierce,
+            reaction=reaction,
+            on_strike=lambda strike: self.note("fault", strike.name),
         )
         name = f"simulated-{next(_tables)}"
         self.table = SimulatedTable(_engine_connection(str(engine.directory), engine), name, lambda: tasks.now)
@@ -369,6 +377,8 @@ class Simulation:
 
     def _judge(self, *, look_for_drift: bool) -> None:
         """Add the violations that the judges find now. `look_for_drift`: also compare all copies with their sources."""
+        if self.reaction:
+            self.violations += find_reaction_violations(self, Ledger(self), self.reaction)
         if "invariants" in self.judges:
             ledger = Ledger(self)
             self.violations += find_violations(self, ledger)
