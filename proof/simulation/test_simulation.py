@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,9 @@ def test_the_minimizer_keeps_only_the_needed_decisions() -> None:
 APPLIED, OCCURRED = Counter(invariant.__name__ for invariant in INVARIANTS), Counter([*SITUATIONS])
 
 
-def _result(seed: int, **counters: Counter[str]) -> SeedResult:
-    shown = {"premises": APPLIED, "situations": OCCURRED, **counters}
-    return SeedResult(seed, (), (), Counter({"throttled": seed}), trace=(), seconds=0.1, **shown)
+def _result(seed: int, **counters: Any) -> SeedResult:
+    plain = SeedResult(seed, (), (), Counter({"throttled": seed}), APPLIED, (), seconds=0.1, situations=OCCURRED)
+    return replace(plain, **counters)
 
 
 def test_a_run_ends_with_a_line_of_json_and_adds_it_to_the_runs_of_its_tree(
