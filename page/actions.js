@@ -50,34 +50,34 @@ function pay({ order, me, done }) {
   dialog(textOf("pay.title", { id: shortId(order.order_id) }), () => payPanel({ order, me, paid: done }));
 }
 
+/** Returns the parts of a dialog that sends a command. `said`: returns the text afterwards. `keep`: the text of the button that sends nothing. */
+const commandForm = (box, { text, fields = [], submit, send, said, done, keep, kind }) => [
+  text && el("p", null, text),
+  form({ class: "stack" }, fields, submit, async () => finish(box, said(await send()), done), { kind, also: keep ? [button(keep, () => box.close())] : [] })];
+
+const command = (title, asked) => dialog(title, (box) => commandForm(box, asked));
+
 function renewLink({ order, me, path, done }) {
-  dialog(textOf("guest.new_link.title", { id: shortId(order.order_id) }), (box) => [
-    el("p", null, textOf("guest.new_link.effect")),
-    form({ class: "stack" }, [], textOf("guest.new_link.send"), async () => {
-      await post(`${path}/guest-link`, null, { as: me });
-      await finish(box, textOf("guest.new_link.done"), done);
-    }, { also: [button(textOf("guest.new_link.keep"), () => box.close())] }),
-  ]);
+  command(textOf("guest.new_link.title", { id: shortId(order.order_id) }), {
+    text: textOf("guest.new_link.effect"), submit: textOf("guest.new_link.send"), keep: textOf("guest.new_link.keep"),
+    send: () => post(`${path}/guest-link`, null, { as: me }), said: () => textOf("guest.new_link.done"), done,
+  });
 }
 
 function changeAddress({ order, me, path, done }) {
   const { fields, address } = addressFields(order.address);
-  dialog(`Change the address of order ${shortId(order.order_id)}`, (box) => form({ class: "stack" }, fields, "Save the address", async () => {
-    await call("PATCH", `${path}/address`, { body: address(), as: me });
-    await finish(box, "The address is changed.", done);
-  }));
+  const send = () => call("PATCH", `${path}/address`, { body: address(), as: me });
+  command(`Change the address of order ${shortId(order.order_id)}`, { fields: [fields], submit: "Save the address", send, said: () => "The address is changed.", done });
 }
 
 function cancel({ order, me, path, done }) {
   const text = AT_ONCE.includes(order.status) ? textOf("cancel.at_once") : textOf("cancel.asked");
   const why = isStaff(me) ? [reasonField()] : [];
-  dialog(textOf("cancel.title", { id: shortId(order.order_id) }), (box) => [
-    el("p", null, text),
-    form({ class: "stack" }, why, textOf("cancel.submit"), async () => {
-      const after = await post(`${path}/cancel`, reasonIn(why), { as: me });
-      await finish(box, after.status === "CANCELLED" ? textOf("cancel.done") : textOf("cancel.pending"), done);
-    }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
-  ]);
+  command(textOf("cancel.title", { id: shortId(order.order_id) }), {
+    text, fields: why, submit: textOf("cancel.submit"), keep: textOf("cancel.keep"), kind: "danger", done,
+    send: () => post(`${path}/cancel`, reasonIn(why), { as: me }),
+    said: ({ status }) => (status === "CANCELLED" ? textOf("cancel.done") : textOf("cancel.pending")),
+  });
 }
 
 const reasonField = () => field("Reason (optional)", "reason", { maxlength: "200" });
@@ -85,16 +85,11 @@ const reasonIn = ([made]) => (made?.control.value.trim() ? { reason: made.contro
 
 /** Cancels an order, and opens the shop with the same basket for the same customer. An order is not edited. */
 function replaceOrder({ order, me, path }) {
-  dialog(`Cancel and place again: order ${shortId(order.order_id)}`, (box) => {
-    const why = [reasonField()];
-    return [
-      el("p", null, "The order is cancelled, and what was paid is refunded. The shop opens with the same basket and address: change them, and place the new order."),
-      form({ class: "stack" }, why, "Cancel and open the shop", async () => {
-        await post(`${path}/cancel`, reasonIn(why), { as: me });
-        box.close();
-        placeAgain({ order });
-      }, { kind: "danger", also: [button(textOf("cancel.keep"), () => box.close())] }),
-    ];
+  const why = [reasonField()];
+  command(`Cancel and place again: order ${shortId(order.order_id)}`, {
+    text: "The order is cancelled, and what was paid is refunded. The shop opens with the same basket and address: change them, and place the new order.",
+    fields: why, submit: "Cancel and open the shop", keep: textOf("cancel.keep"), kind: "danger",
+    send: () => post(`${path}/cancel`, reasonIn(why), { as: me }), said: () => "The order is cancelled.", done: () => placeAgain({ order }),
   });
 }
 
@@ -113,20 +108,18 @@ function answerCancel({ order, me, path, done }, answer) {
   const [title, text, said] = answer === "agreed"
     ? ["Agree to cancel", "The goods are stopped, and what was paid for them is refunded.", "The cancellation is accepted."]
     : ["Refuse to cancel", "The goods are sent. The customer gets a mail.", "The cancellation is refused."];
-  dialog(`${title}: order ${shortId(order.order_id)}`, (box) => [el("p", null, text), form({ class: "stack" }, [], title, async () => {
-    await post(`${path}/cancel/${answer}`, null, { as: me });
-    await finish(box, said, done);
-  })]);
+  const send = () => post(`${path}/cancel/${answer}`, null, { as: me });
+  command(`${title}: order ${shortId(order.order_id)}`, { text, submit: title, send, said: () => said, done });
 }
 
-/** Opens a dialog about the parcels of an order that are in this state. */
-function aboutParcels(title, { me, path }, state, none, build) {
+/** Opens a dialog about the parcels of an order that are in this state. `build`: returns the command for these parcels. */
+function aboutParcels(title, { me, path, done }, state, none, build) {
   dialog(title, (box) => {
     const place = el("div", { class: "stack" });
     fill(place, "parcels", async () => {
       const { items } = await get(`${path}/shipments`, { as: me });
       const parcels = items.filter((one) => one.status === state);
-      return parcels.length ? build(box, parcels) : el("p", { class: "notice" }, none);
+      return parcels.length ? commandForm(box, { done, ...build(parcels) }) : el("p", { class: "notice" }, none);
     });
     return place;
   });
@@ -139,27 +132,23 @@ const parcelField = (parcels) =>
 const pieces = ({ quantities }) => Object.values(quantities).reduce((sum, quantity) => sum + quantity, 0);
 
 function ship(asked) {
-  const { order, me, path, done } = asked;
-  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", labels.noParcel, (box, parcels) => {
+  const { order, me, path } = asked;
+  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", labels.noParcel, (parcels) => {
     const which = parcelField(parcels);
     const carrier = field("Carrier", "carrier", { value: "DHL", required: true, maxlength: "64" });
     const number = field("Tracking number", "tracking_number", { value: `JJD${String(Date.now()).slice(-10)}`, required: true, maxlength: "64" });
-    return form({ class: "stack" }, [which, carrier, number], "Ship the parcel", async () => {
-      const told = { carrier: carrier.control.value, tracking_number: number.control.value };
-      await post(`${path}/shipments/${which.control.value}/dispatched`, told, { as: me });
-      await finish(box, "The parcel is dispatched.", done);
-    });
+    const told = () => ({ carrier: carrier.control.value, tracking_number: number.control.value });
+    const send = () => post(`${path}/shipments/${which.control.value}/dispatched`, told(), { as: me });
+    return { fields: [which, carrier, number], submit: "Ship the parcel", send, said: () => "The parcel is dispatched." };
   });
 }
 
 function deliver(asked) {
-  const { order, me, path, done } = asked;
-  aboutParcels(`Deliver order ${shortId(order.order_id)}`, asked, "DISPATCHED", "No parcel of this order is in transit.", (box, parcels) => {
+  const { order, me, path } = asked;
+  aboutParcels(`Deliver order ${shortId(order.order_id)}`, asked, "DISPATCHED", "No parcel of this order is in transit.", (parcels) => {
     const which = parcelField(parcels);
-    return form({ class: "stack" }, [el("p", null, "Confirm that the customer received the parcel."), which], "Mark as delivered", async () => {
-      await post(`${path}/shipments/${which.control.value}/delivered`, null, { as: me });
-      await finish(box, "The parcel is delivered.", done);
-    });
+    const send = () => post(`${path}/shipments/${which.control.value}/delivered`, null, { as: me });
+    return { text: "Confirm that the customer received the parcel.", fields: which, submit: "Mark as delivered", send, said: () => "The parcel is delivered." };
   });
 }
 

@@ -2,9 +2,9 @@
 
 import { get } from "./api.js";
 import { barList } from "./chart.js";
-import { number, plural } from "./format.js";
+import { filled, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
-import { announce, button, dialog, el, empty, fill, row, table } from "./ui.js";
+import { announce, dialog, el, empty, fill, moreButton, row, table } from "./ui.js";
 
 const PAGE = 10;
 const MONTHS = 12;
@@ -14,26 +14,19 @@ const names = new Map();
 export async function bestSellers({ month, signal }) {
   const found = await page(month, null, signal);
   if (!found.items.length) return empty(`Nothing was sold in ${monthName(month)}`, "This list counts paid pieces minus returned pieces, shortly after each change.");
-  const shown = [];
-  const list = el("div", { class: "stack" });
-  const more = el("div", { class: "row" });
-  const add = ({ items, cursor }) => {
-    shown.push(...items);
-    list.replaceChildren(...drawn(shown, month, signal));
-    more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
-  };
-  const next = async (cursor) => {
+  const shown = [...found.items];
+  const list = el("div", { class: "stack" }, drawn(shown, month, signal));
+  return [list, moreButton(found.cursor, async (cursor) => {
     const following = await page(month, cursor, signal);
-    add(following);
+    shown.push(...following.items);
+    list.replaceChildren(...drawn(shown, month, signal));
     announce(`${plural(following.items.length, "more product")} shown`);
-  };
-  add(found);
-  return [list, more];
+    return following.cursor;
+  })];
 }
 
 async function page(season, cursor, signal) {
-  const query = new URLSearchParams({ season, limit: PAGE, ...(cursor && { cursor }) });
-  const found = await get(`/api/insight/best-sellers?${query}`, { as: staffMember(), signal });
+  const found = await get(`/api/insight/best-sellers?${filled({ season, limit: PAGE, cursor })}`, { as: staffMember(), signal });
   await Promise.all(found.items.map(({ product_id: id }) => learnName(id, signal)));
   return found;
 }

@@ -3,10 +3,10 @@
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, rangeFields } from "./forms.js";
-import { duration, money, number, plural, shortId, stateName } from "./format.js";
+import { duration, filled, money, number, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
-import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, fill, pageButtons, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
 import { seedOffer } from "./seedShop.js";
 import { labels } from "./labels.js";
 
@@ -59,10 +59,7 @@ function repeat(run, milliseconds, signal) {
 }
 
 /** Returns the address of the board with these parameters, so that bookmarks and the Back button work. */
-function addressOf(asked) {
-  const said = Object.entries(asked).filter(([name, value]) => value && !(name === "order" && value === "newest"));
-  return `#/board?${new URLSearchParams(said)}`;
-}
+const addressOf = ({ order, ...asked }) => `#/board?${filled({ ...asked, order: order === "newest" ? "" : order })}`;
 
 /**
  * Returns a tab for each state, with its number of orders, and `showCount(status, page)`, which shows the number of a page.
@@ -73,8 +70,8 @@ function tabs(asked, me, signal) {
   const showCount = (status, { items, cursor }) => (counts.get(status).textContent = `${number(items.length)}${cursor ? "+" : ""}`);
   const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, nameOf(status), counts.has(status) && " ", counts.get(status));
   const count = async (status) => {
-    const said = Object.entries({ status, from: asked.from, to: asked.to, limit: MOST_COUNTED, fields: "order_id" }).filter(([, value]) => value);
-    showCount(status, await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal }));
+    const query = filled({ status, from: asked.from, to: asked.to, limit: MOST_COUNTED, fields: "order_id" });
+    showCount(status, await get(`/api/orders?${query}`, { as: me, signal }));
   };
   const countAll = () => Promise.all(OPEN.map(count));
   if (asked.status !== ALL_OPEN) {
@@ -156,8 +153,7 @@ function showPages(list, asked, { me, signal, showCount }) {
   }
 
   function readState(status, cursor) {
-    const said = Object.entries({ ...asked, status, limit: PAGE, cursor }).filter(([, value]) => value);
-    return get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
+    return get(`/api/orders?${filled({ ...asked, status, limit: PAGE, cursor })}`, { as: me, signal });
   }
 
   /** Merges the first pages of all open states, because the API lists the open orders of one state. */
@@ -178,7 +174,7 @@ function showPages(list, asked, { me, signal, showCount }) {
     announce(`${plural(found.items.length, "order")} shown`);
     if (!found.items.length && cursors.length === 1 && !found.cursor) return [head, nothing(asked)];
     const shown = [...rows.values()].map((one) => one.shown);
-    const below = asked.status === ALL_OPEN ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : turning(found.cursor);
+    const below = asked.status === ALL_OPEN ? found.isCut && el("p", { class: "hint" }, `These are the ${asked.order} ${PAGE}. Choose a status to see more.`) : pageButtons(cursors, found.cursor, turn);
     const counted = found.discarded > 0 && el("p", { class: "hint" }, `${plural(found.read, "order")} read, ${number(found.discarded)} with another status.`);
     return [head, table(`Orders: ${nameOf(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), counted || "", below || ""];
   }
@@ -193,12 +189,6 @@ function showPages(list, asked, { me, signal, showCount }) {
     if (!added) arrived.replaceChildren();
     else if (arrived.textContent !== text) arrived.replaceChildren(button(text, turn, { kind: "small" }));
     await Promise.all([...rows].map(([id, one]) => one.update(now.get(id), asked.status)));
-  }
-
-  function turning(next) {
-    const back = button("Previous page", () => (cursors.pop(), turn()), { disabled: cursors.length === 1 });
-    const on = button("Next page", () => (cursors.push(next), turn()), { disabled: !next });
-    return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);
   }
 }
 

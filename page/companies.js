@@ -3,10 +3,10 @@
 import { call, get } from "./api.js";
 import { ask } from "./ask.js";
 import { field, form } from "./forms.js";
-import { money } from "./format.js";
+import { filled, money } from "./format.js";
 import { PAGE, addressOf, customerLink, paged } from "./lists.js";
 import { Rejection } from "./problems.js";
-import { timeOf, button, el, empty, facts, orderLink, row, stateChip, table, toast } from "./ui.js";
+import { timeOf, button, el, empty, facts, moreButton, orderLink, row, stateChip, table, toast } from "./ui.js";
 
 /** Returns what the card of the list contains. */
 export async function show({ me, query, signal }) {
@@ -32,14 +32,11 @@ async function company(id, me, signal) {
     members.body.append(line(customer));
     shown.replaceChildren(members);
   };
-  const more = el("div", { class: "row" });
-  const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
-  const next = async (cursor) => {
-    const found = await get(`${path}?${new URLSearchParams({ limit: PAGE, cursor })}`, { as: me, signal });
+  const more = moreButton(first.cursor, async (cursor) => {
+    const found = await get(`${path}?${filled({ limit: PAGE, cursor })}`, { as: me, signal });
     members.body.append(...found.members.map(line));
-    offer(found.cursor);
-  };
-  offer(first.cursor);
+    return found.cursor;
+  });
   const { name, created_at: at } = first.company;
   const orders = await paged({
     path: `companies/${encodeURIComponent(id)}/orders`, me, signal, caption: "Orders, newest first", heads: ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }],
@@ -55,7 +52,7 @@ async function company(id, me, signal) {
 function addMember(id, me, signal, added) {
   const email = field("E-mail address of a customer", "email", { type: "email", required: true, autocomplete: "off" });
   return form({ class: "inline", "aria-label": "Add a member" }, email, "Add the member", async () => {
-    const [customer] = (await get(`/api/customers?${new URLSearchParams({ email: email.control.value.trim() })}`, { as: me, signal })).items;
+    const [customer] = (await get(`/api/customers?${filled({ email: email.control.value.trim() })}`, { as: me, signal })).items;
     if (!customer) throw new Rejection("No customer has this e-mail address.");
     await call("PUT", `/api/companies/${encodeURIComponent(id)}/members/${encodeURIComponent(customer.customer_id)}`, { as: me });
     toast(`${customer.name} buys for the company now.`);

@@ -3,8 +3,8 @@
 import { call, get, once, post } from "./api.js";
 import { ask } from "./ask.js";
 import { asUtc, checkbox, decimalField, field, form, moneyFields, rangeFields, wholeOf } from "./forms.js";
-import { addressText, capital, money, number, plural, shortId } from "./format.js";
-import { addressOf, customerLink, paged } from "./lists.js";
+import { addressText, capital, filled, money, number, plural, shortId } from "./format.js";
+import { ORDER_HEADS, addressOf, customerLink, orderRow, paged } from "./lists.js";
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
 import { settings as shop } from "./settings.js";
 import { seedOffer } from "./seedShop.js";
@@ -49,7 +49,7 @@ function openCustomers({ place, card, me, query, signal }) {
     location.hash = addressOf({ email: email.control.value.trim() });
   }, { kind: "", also: all ? [all] : [] }));
   fill(card, "customers", () => paged({
-    path: wanted ? `customers?${new URLSearchParams({ email: wanted })}` : "customers", me, signal, caption: "Customers",
+    path: wanted ? `customers?${filled({ email: wanted })}` : "customers", me, signal, caption: "Customers",
     heads: CUSTOMER_COLUMNS.map(([head]) => head), line: (customer) => row(...CUSTOMER_COLUMNS.map(([, cell]) => cell(customer))),
     none: wanted ? empty("No customer has this e-mail address", "Check the spelling. Upper and lower case do not matter.") : empty("No customers yet", "A user becomes a customer with the first order.", seedOffer()),
   }));
@@ -189,16 +189,11 @@ function folded({ title, load }, about) {
   return made;
 }
 
-const ORDER_HEADS = ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }];
-const orderRow = (order) => row(orderLink(order.order_id), order.archived ? chip("Archived", "over") : stateChip(order.status), timeOf(order.placed_at),
-  { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
-
 function drawOrders(place, about, { orders, cursor }) {
   const list = el("div", { class: "stack" });
   const [from, to] = rangeFields({});
   const range = form({ class: "inline", "aria-label": "Orders of a time range" }, [from, to], "Show", () => {
-    const said = { from: asUtc(from.control.value), to: asUtc(to.control.value) };
-    const query = new URLSearchParams(Object.entries(said).filter(([, value]) => value));
+    const query = filled({ from: asUtc(from.control.value), to: asUtc(to.control.value) });
     return fill(list, "orders", () => ordersOf(about, `?${query}`));
   }, { kind: "" });
   place.replaceChildren(el("h2", { class: "customer-title" }, "Orders"), el("div", { class: "stack" }, range, list));

@@ -1,9 +1,9 @@
 // Lists stored failures: unprocessable (parked) records, failed batches and dead letters. A user can redrive them.
 
 import { get, post } from "./api.js";
-import { bytes, number, plural } from "./format.js";
+import { bytes, filled, number, plural } from "./format.js";
 import { asUtc, field, form } from "./forms.js";
-import { announce, button, chip, dialog, el, empty, failure, fill, timeOf, toast } from "./ui.js";
+import { announce, button, chip, dialog, el, empty, failure, fill, moreButton, timeOf, toast } from "./ui.js";
 
 const AT_NODE = 100;
 
@@ -112,23 +112,16 @@ function showNewest(place, signal, refresh) {
     const first = await page(null, signal);
     if (!first.items.length) return empty("No failures", "Records that the code cannot read appear here, with their payload and the reason.");
     const list = el("ul", { class: "plain-list", "aria-label": "Failures, newest first" }, first.items.map(failureRow));
-    const more = el("div", { class: "row" });
-    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older failures", () => older(cursor))] : []));
-    const older = async (cursor) => {
+    return [list, moreButton(first.cursor, async (cursor) => {
       const found = await page(cursor, signal);
       list.append(...found.items.map(failureRow));
       announce(`${plural(found.items.length, "older failure")} shown`);
-      offer(found.cursor);
-    };
-    offer(first.cursor);
-    return [list, more];
+      return found.cursor;
+    }, "Show older failures")];
   });
 }
 
-function page(cursor, signal, limit = 20) {
-  const query = new URLSearchParams({ limit, ...(cursor && { cursor }) });
-  return get(`/local/failures?${query}`, { signal });
-}
+const page = (cursor, signal, limit = 20) => get(`/local/failures?${filled({ limit, cursor })}`, { signal });
 
 function rowOf(one, refresh) {
   const look = button("Open", () => openFailure(one, refresh), { kind: "small", "aria-label": `Open the failure of ${one.reader}` });

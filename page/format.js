@@ -20,6 +20,9 @@ function formatter(kind, options) {
 const numberIn = (options) => formatter(Intl.NumberFormat, options);
 const timeIn = (options) => formatter(Intl.DateTimeFormat, options);
 
+/** Returns the parameters of an address. Leaves out those without a value. */
+export const filled = (said) => new URLSearchParams(Object.entries(said).filter(([, value]) => value));
+
 /** Formats an amount in minor units: 1250 EUR is €12.50. */
 export const money = (minor, currency) => numberIn({ style: "currency", currency }).format(minor / scaleOf(currency));
 

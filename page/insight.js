@@ -1,6 +1,7 @@
 // Insight, for staff: the sales in a range of time, and the best sellers of a month.
 
 import { asUtc, field, form, localMoment } from "./forms.js";
+import { filled } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { isSold, sales } from "./sales.js";
 import { bestSellers } from "./bestSellers.js";
@@ -59,7 +60,7 @@ function rangeOf({ range, from, to }) {
   return { from: now - RANGES[range][1], to: now };
 }
 
-const addressOf = (asked) => `#/insight?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
+const addressOf = (asked) => `#/insight?${filled(asked)}`;
 const head = (title, more) => el("div", { class: "card-head" }, el("h2", null, title), more);
 
 /** Returns the shortest range that has sales, or the longest. */

@@ -3,7 +3,7 @@
 import { get, ownPath, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { diagnosisPanel } from "./diagnosis.js";
-import { addressText, money, number, shortId, stateName } from "./format.js";
+import { addressText, filled, money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
 import { textOf } from "./labels.js";
 import { customerLink } from "./lists.js";
@@ -70,8 +70,7 @@ async function wholeOrder(id, me, signal) {
   const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
   let cursor = null;
   for (let page = 0; page === 0 || (cursor && page < MOST_PAGES); page += 1) {
-    const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
-    const found = await get(ownPath(me, `/orders/${encodeURIComponent(id)}/whole?${query}`), { as: me, signal });
+    const found = await get(ownPath(me, `/orders/${encodeURIComponent(id)}/whole?${filled({ limit: 100, cursor })}`), { as: me, signal });
     for (const [name, value] of Object.entries(whole)) whole[name] = Array.isArray(value) ? [...value, ...found[name]] : value ?? found[name];
     cursor = found.cursor;
   }

@@ -2,7 +2,7 @@
 
 import { get, once, pause, post } from "./api.js";
 import { asUtc, field, form, rangeFields } from "./forms.js";
-import { capital, money, number, plural, shortId, stateName } from "./format.js";
+import { capital, filled, money, number, plural, shortId, stateName } from "./format.js";
 import { customerLink, paged } from "./lists.js";
 import { missingCreditNotes, unmatchedPayments } from "./payments.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
@@ -59,7 +59,6 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-const filled = (said) => new URLSearchParams(Object.entries(said).filter(([, value]) => value));
 const addressOf = (said) => `#/records?${filled(said)}`;
 
 function pathOf({ path, ranged }, { from, to, order }) {

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { timeChart } from "./chart.js";
-import { compactMoney, compactNumber, money, moment, number, plural } from "./format.js";
+import { compactMoney, compactNumber, filled, money, moment, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
 import { seedOffer } from "./seedShop.js";
 import { sumByBucket, timeBucketsOf, total } from "./timeBuckets.js";
@@ -41,7 +41,7 @@ async function read(from, to, signal) {
   const points = [];
   let cursor = null;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const found = await page(from, to, { limit: PAGE, ...(cursor && { cursor }) }, signal);
+    const found = await page(from, to, { limit: PAGE, cursor }, signal);
     points.push(...found.items);
     cursor = found.cursor;
     if (!cursor) return { points, isAll: true };
@@ -50,7 +50,7 @@ async function read(from, to, signal) {
 }
 
 function page(from, to, more, signal) {
-  const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), ...more });
+  const query = filled({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), ...more });
   return get(`/api/insight/sales-by-minute?${query}`, { as: staffMember(), signal });
 }
 

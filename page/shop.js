@@ -3,11 +3,12 @@
 import { get } from "./api.js";
 import { Basket, basketBar, basketPanel } from "./basket.js";
 import { field, form } from "./forms.js";
-import { money, number, plural } from "./format.js";
+import { filled, money, number, plural } from "./format.js";
+import { ORDER_HEADS, orderRow, paged } from "./lists.js";
 import { fullName, groupOf, isStaff, person } from "./people.js";
 import { seedOffer } from "./seedShop.js";
 import { isHere } from "./settings.js";
-import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, orderLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, failure, fill, loading, moreButton } from "./ui.js";
 import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
@@ -116,8 +117,7 @@ class Shelves {
   #nameOf = (path) => this.#tree.find((one) => one.path === path)?.name ?? path;
 
   async #page(category, cursor, limit = PAGE) {
-    const query = new URLSearchParams({ category, limit, ...(cursor && { cursor }) });
-    const found = await get(`/api/products?${query}`, { signal: this.#signal });
+    const found = await get(`/api/products?${filled({ category, limit, cursor })}`, { signal: this.#signal });
     this.#basket.know(found.items);
     return found;
   }
@@ -131,16 +131,12 @@ class Shelves {
     const title = el("h2", { id: "products" }, category === ROOT ? "For sale" : this.#nameOf(category));
     if (!first.items.length) return [category, title, nothingForSale(this.reload)];
     const list = this.#list(first.items);
-    const more = el("div", { class: "row" });
-    const offer = (isAll) => more.replaceChildren(...(isAll ? [] : [button("Show more", next)]));
-    const next = async () => {
+    return [category, title, list, moreButton(!first.isAll, async () => {
       const found = await pages.next();
       list.append(...found.items.map((product) => this.#card(product)));
-      offer(found.isAll);
       announce(`${plural(found.items.length, "more product")} shown`);
-    };
-    offer(first.isAll);
-    return [category, title, list, more];
+      return !found.isAll;
+    })];
   }
 
   /** Returns the paths of a category and of all categories below it. */
@@ -205,8 +201,7 @@ async function categories(signal) {
   const found = [];
   let cursor = null;
   do {
-    const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
-    const page = await get(`/api/categories/descendants?${query}`, { signal });
+    const page = await get(`/api/categories/descendants?${filled({ limit: 100, cursor })}`, { signal });
     found.push(...page.items);
     cursor = page.cursor;
   } while (cursor && found.length < 500);
@@ -218,8 +213,8 @@ const pathsOf = (path) => [...path].flatMap((letter, at) => (letter === "/" ? [p
 
 /** Returns the address of a category or a search, so that bookmarks and the Back button work. */
 function addressOf({ category, words }) {
-  const said = Object.entries({ category, search: words }).filter(([, value]) => value);
-  return said.length ? `#/shop?${new URLSearchParams(said)}` : "#/shop";
+  const said = filled({ category, search: words });
+  return said.size ? `#/shop?${said}` : "#/shop";
 }
 
 /** Loads the products in the basket that the view does not show, with their prices: they may be in other categories. */
@@ -256,29 +251,9 @@ const tint = (id) => [...id].reduce((sum, letter) => (sum * 31 + letter.charCode
 
 // My orders ------------------------------------------------------------------------------------------------------------
 function showOrders(place, me, signal) {
-  return fill(place, "your orders", async () => {
-    const title = el("div", { class: "card-head" }, el("h2", null, "My orders"), el("a", { href: "#/customers/me" }, "My page"));
-    const first = await page();
-    if (!first.items.length) return [title, empty("No orders yet", "Your orders appear here shortly after you place them.")];
-    const list = table("My orders, newest first", ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }], first.items.map(line), { hideCaption: true });
-    const more = el("div", { class: "row" });
-    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older orders", () => next(cursor))] : []));
-    const next = async (cursor) => {
-      const found = await page(cursor);
-      list.body.append(...found.items.map(line));
-      offer(found.cursor);
-    };
-    offer(first.cursor);
-    return [title, list, more];
-  });
-
-  function page(cursor) {
-    const query = new URLSearchParams({ limit: "10", ...(cursor && { cursor }) });
-    return get(`/api/customers/me/orders?${query}`, { as: me, signal });
-  }
-}
-
-function line(order) {
-  const status = order.archived ? chip("Archived", "over") : stateChip(order.status);
-  return row(orderLink(order.order_id), status, timeOf(order.placed_at), { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
+  const title = el("div", { class: "card-head" }, el("h2", null, "My orders"), el("a", { href: "#/customers/me" }, "My page"));
+  return fill(place, "your orders", async () => [title, ...await paged({
+    path: "customers/me/orders", me, signal, limit: 10, caption: "My orders, newest first", heads: ORDER_HEADS, line: orderRow,
+    none: empty("No orders yet", "Your orders appear here shortly after you place them."),
+  })]);
 }

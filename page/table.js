@@ -3,9 +3,9 @@
 import { get, post } from "./api.js";
 import { collectionParts } from "./answers.js";
 import { asUtc, checkbox, field, form, localMoment } from "./forms.js";
-import { plural } from "./format.js";
+import { filled, plural } from "./format.js";
 import { person } from "./people.js";
-import { announce, button, el, fill } from "./ui.js";
+import { announce, button, el, fill, pageButtons } from "./ui.js";
 
 /** The question that the view shows first: all items of an order. */
 const FIRST = "A12b";
@@ -22,7 +22,7 @@ export function show(place, { id, query, signal }) {
     el("nav", { class: "tabs", "aria-label": "Ways to read" }, tab("Questions", `#/table/${FIRST}`, !byKey), tab("Any key", "#/table?pk=", byKey)),
     asking, answered);
   fill(asking, "access patterns", async () => {
-    const known = await get(`/local/patterns?${new URLSearchParams({ user: person() ?? "alice" })}`, { signal });
+    const known = await get(`/local/patterns?${filled({ user: person() ?? "alice" })}`, { signal });
     const view = { known, query, answered, signal };
     return byKey ? keyForm(view) : questions(id, view);
   });
@@ -31,7 +31,7 @@ export function show(place, { id, query, signal }) {
 
 const tab = (text, href, isHere) => el("a", { href, "aria-current": isHere && "page" }, text);
 
-const addressOf = (path, asked) => `#/table${path}?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
+const addressOf = (path, asked) => `#/table${path}?${filled(asked)}`;
 
 // Questions ------------------------------------------------------------------------------------------------------------
 /** Returns all questions by noun, a search box for them, and beside them the form of the chosen question. */
@@ -200,8 +200,7 @@ function keyForm({ known, query, answered, signal }) {
 
 /** Shows or hides a field. Disables a hidden field, so that the form does not send it. */
 function toggle(made, isShown) {
-  made.hidden = !isShown;
-  made.control.disabled = !isShown;
+  toggleEnd(made, isShown);
   made.control.required = isShown;
 }
 
@@ -362,7 +361,7 @@ async function showPages(place, path, asked, hasPages, signal) {
   async function turn() {
     const cursor = cursors.at(-1);
     const found = await post(path, { ...asked, ...(cursor && { cursor }) }, { signal });
-    place.replaceChildren(...collectionParts(found, asked, hasPages && turning(found.cursor)));
+    place.replaceChildren(...collectionParts(found, asked, hasPages && (found.cursor || cursors.length > 1) && pageButtons(cursors, found.cursor, read)));
     place.hidden = false;
     announce(`${plural(found.shown, "item")} shown`);
   }
@@ -371,12 +370,5 @@ async function showPages(place, path, asked, hasPages, signal) {
   async function read() {
     await turn();
     place.querySelector("h2").focus();
-  }
-
-  function turning(next) {
-    if (!next && cursors.length === 1) return "";
-    const back = button("Previous page", () => (cursors.pop(), read()), { disabled: cursors.length === 1 });
-    const on = button("Next page", () => (cursors.push(next), read()), { disabled: !next });
-    return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);
   }
 }

@@ -45,6 +45,21 @@ export function button(text, run, { kind = "", ...attributes } = {}) {
   return made;
 }
 
+/** Returns a row with a button that adds the next page, if there is one. `add(cursor)` adds it, and returns the cursor after it. */
+export function moreButton(first, add, text = "Show more") {
+  const place = el("div", { class: "row" });
+  const offer = (cursor) => place.replaceChildren(...(cursor ? [button(text, async () => offer(await add(cursor)))] : []));
+  offer(first);
+  return place;
+}
+
+/** Returns buttons to the pages before and after this one. `cursors`: of all pages until this one. `turn`: shows the last of them. */
+export function pageButtons(cursors, next, turn) {
+  const back = button("Previous page", () => (cursors.pop(), turn()), { disabled: cursors.length === 1 });
+  const on = button("Next page", () => (cursors.push(next), turn()), { disabled: !next });
+  return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);
+}
+
 export async function busy(control, run) {
   if (control.getAttribute("aria-disabled") === "true") return;
   control.setAttribute("aria-disabled", "true");

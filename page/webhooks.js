@@ -2,13 +2,13 @@
 
 import { call, get, once, post } from "./api.js";
 import { asUtc, field, form } from "./forms.js";
-import { duration, moment, number } from "./format.js";
+import { duration, filled, moment, number } from "./format.js";
 import { paged } from "./lists.js";
 import { Rejection } from "./problems.js";
 import { settings } from "./settings.js";
 import { button, chip, copyable, dialog, el, empty, facts, orderLink, renew, row, stateChip, table, timeOf, toast } from "./ui.js";
 
-const addressOf = (id) => `#/records?${new URLSearchParams({ list: "webhooks", ...(id && { webhook: id }) })}`;
+const addressOf = (id) => `#/records?${filled({ list: "webhooks", webhook: id })}`;
 
 /** Returns what the card of the list contains: all webhooks, or the one in the address. */
 export async function show(view) {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from ops.cli_errors import RecordNotFound, UsageError
 from ops.commands import order
 from ops.commands.failures import parse_time
 from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
-from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
+from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureEntry, FailureRepository
 from ops.failures.redrive import match_failures, redrive_entries
 from ops.scan.checkpoint import current_operator
 
@@ -40,16 +41,16 @@ class PageQueries:
         Returns the state of each copy, such as "in sync". Raises NoSuchResource if the order does not exist or cannot
         be read.
         """
-        return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
+        with _not_found():
+            return order.compare_copies(self._place.shop, order_id)
 
     def describe_archive(self, order_id: str) -> JsonObject:
         """Return the location and the content of an order's archive object in S3.
 
         Raises NoSuchResource if the order does not exist, is not archived, or cannot be read.
         """
-        return self._translate_errors(
-            lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
-        )
+        with _not_found():
+            return order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
 
     def restore(self, order_id: str) -> JsonObject:
         """Restore an archived order from S3 to the table, with the same code as the operator's command.
@@ -73,10 +74,8 @@ class PageQueries:
 
     def list_mails(self, order_id: str) -> JsonObject:
         """Return the mails that were sent for an order, newest first."""
-        try:
+        with _not_found():
             found_order = order.get_order(self._place.table, order_id)
-        except RecordNotFound as error:
-            raise NoSuchResource(str(error)) from None
         told = order.list_notifications(self._place.table, found_order)
         found = [self._running.aws.find_mail(one.message_id) for one in told if one.message_id]
         return {"items": [_mail_to_json(mail) for mail in found if mail]}
@@ -87,14 +86,6 @@ class PageQueries:
         if mail is None:
             raise NoSuchResource("This mail does not exist.")
         return str(mail["BodyHtml"])
-
-    def _translate_errors(self, tell: Callable[[], JsonObject]) -> JsonObject:
-        try:
-            return tell()
-        except (Permanent, Unreadable) as error:
-            raise NoSuchResource(f"The order cannot be read: {error}") from None
-        except RecordNotFound as error:
-            raise NoSuchResource(str(error)) from None
 
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
         """Return a page of failures, newest first: parked (unprocessable) records, failed batches and dead letters.
@@ -110,10 +101,8 @@ class PageQueries:
 
         Raises NoSuchResource if there is no failure with this key.
         """
-        try:
+        with _not_found():
             return self._failures.read_failure(key)
-        except (RecordNotFound, ValueError) as error:
-            raise NoSuchResource(str(error)) from None
 
     def redrive(self, key: str) -> JsonObject:
         """Redrive a failure: process its records or messages again.
@@ -121,15 +110,12 @@ class PageQueries:
         `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter. Returns {"redriven": whether
         the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
         """
-        publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
-        self._record("failures redrive", "REDRIVE")
-        found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
-        left = {**found.rejected, **found.retryable}
-        if key not in {*found.done, *left}:
-            if key.startswith(DEAD_LETTER_PREFIX) and found.in_flight:
+        found = self._redrive(lambda entry: entry.key == key)
+        if key not in {*found["done"], *found["left"]}:
+            if key.startswith(DEAD_LETTER_PREFIX) and found["in_flight"]:
                 return {"redriven": False, "why": "another process may have received it: try again in a few minutes"}
             raise NoSuchResource("This failure does not exist any more.")
-        return {"redriven": key in found.done, "why": left.get(key)}
+        return {"redriven": key in found["done"], "why": found["left"].get(key)}
 
     def redrive_matching(self, since: str, reader: str, reason: str, *, dry: bool) -> JsonObject:
         """Redrive all failures that match and were not redriven yet, as the operators' command does.
@@ -143,23 +129,39 @@ class PageQueries:
             begins = to_instant(parse_time(since, self._place.shop.now())) if since else ""
         except UsageError as error:
             raise InvalidField("since", str(error)) from None
+        return self._redrive(
+            lambda entry: not entry.redriven and entry.at >= begins, matches=match_failures(reader, reason), dry=dry
+        )
+
+    def _redrive(
+        self,
+        wanted: Callable[[FailureEntry], bool],
+        *,
+        matches: Callable[[JsonObject], bool] | None = None,
+        dry: bool = False,
+    ) -> JsonObject:
+        """Redrive the wanted failures. Return the result as `redrive_matching` does."""
         publish = make_publisher(self._place.shop.table.new_backoff, self._place.client("events"), self._place.bus_name)
         if not dry:
             self._record("failures redrive", "REDRIVE")
-        found = redrive_entries(
-            self._failures,
-            self._place.shop,
-            publish,
-            lambda entry: not entry.redriven and entry.at >= begins,
-            matches=match_failures(reader, reason),
-            dry=dry,
-        )
+        found = redrive_entries(self._failures, self._place.shop, publish, wanted, matches=matches, dry=dry)
         return {"done": found.done, "left": {**found.rejected, **found.retryable}, "in_flight": found.in_flight}
 
     def _record(self, command: str, item: str) -> None:
         """Write the entry of the audit trail for an action on this page, before the action."""
         actor = Actor(by=f"ops:{current_operator()}", command=command, reason="on the page of this laptop")
         record_action(self._place.shop, actor, item)
+
+
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """Raise NoSuchResource instead of the errors of a missing or unreadable order, and of a missing failure."""
+    try:
+        yield
+    except (Permanent, Unreadable) as error:
+        raise NoSuchResource(f"The order cannot be read: {error}") from None
+    except (RecordNotFound, ValueError) as error:
+        raise NoSuchResource(str(error)) from None
 
 
 def _mail_to_json(mail: Mail) -> JsonObject:

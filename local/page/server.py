@@ -105,58 +105,47 @@ class PageServer:
         self._seeder = ShopSeeder(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
-        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], HttpResponse]]] = [
+        queries, patterns = self._queries, self._patterns
+        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], Any]]] = [
             (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
             for method, pattern, answer in (
-                ("GET", "/local/shop", self._get_shop),
+                ("GET", "/local/shop", self._describe_shop),
                 ("GET", "/local/events", self._stream_events),
                 ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
                 ("GET", "/local/provider/{path}", lambda asked: self._play_outside("GET", asked)),
                 ("POST", "/local/provider/{path}", lambda asked: self._play_outside("POST", asked)),
-                ("GET", "/local/orders/{id}/entries", self._get_entries),
+                ("GET", "/local/orders/{id}/entries", self._list_entries),
                 ("GET", "/local/orders/{id}/trace", self._get_trace),
                 ("GET", "/local/orders/{id}/spans/{span}", self._get_span),
-                ("GET", "/local/orders/{id}/copies", _answer_for(self._queries.check_copies)),
-                ("GET", "/local/orders/{id}/archive", _answer_for(self._queries.describe_archive)),
+                ("GET", "/local/orders/{id}/copies", _answer_for(queries.check_copies)),
+                ("GET", "/local/orders/{id}/archive", _answer_for(queries.describe_archive)),
                 ("POST", "/local/orders/{id}/restore", self._restore),
-                ("GET", "/local/orders/{id}/mails", _answer_for(self._queries.list_mails)),
+                ("GET", "/local/orders/{id}/mails", _answer_for(queries.list_mails)),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
-                ("GET", "/local/flow", self._get_flow),
-                (
-                    "GET",
-                    "/local/flow/{id}/calls",
-                    lambda asked: HttpResponse({"calls": self._flow.last_calls(asked.path_parameters["id"])}),
-                ),
-                ("GET", "/local/stream", self._get_stream_status),
+                ("GET", "/local/flow", lambda _: {**self._flow.flow, "last_entry": journal.last_id()}),
+                ("GET", "/local/flow/{id}/calls", _answer_for(lambda id: {"calls": self._flow.last_calls(id)})),
+                ("GET", "/local/stream", self._describe_stream),
                 ("GET", "/local/failures", self._list_failures),
-                ("GET", "/local/failures/{key}", _answer_for(self._queries.get_failure)),
+                ("GET", "/local/failures/{key}", _answer_for(queries.get_failure)),
                 ("POST", "/local/failures/{key}/redrive", self._redrive),
-                ("GET", "/local/fill", lambda _: HttpResponse(self._seeder.progress())),
-                (
-                    "POST",
-                    "/local/fill",
-                    lambda asked: HttpResponse(self._seeder.start(asked.json_body.get("orders"))),
-                ),
                 ("POST", "/local/failures/redrive", self._redrive_matching),
+                ("GET", "/local/fill", lambda _: self._seeder.progress()),
+                ("POST", "/local/fill", lambda asked: self._seeder.start(asked.json_body.get("orders"))),
                 ("GET", "/local/patterns", self._list_patterns),
                 (
                     "POST",
                     "/local/patterns/{id}",
-                    lambda asked: HttpResponse(
-                        self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
-                    ),
+                    lambda asked: patterns.run_pattern(asked.path_parameters["id"], asked.json_body),
                 ),
-                ("POST", "/local/keys", lambda asked: HttpResponse(self._patterns.query_key(asked.json_body))),
-                ("POST", "/local/expressions", lambda asked: HttpResponse(self._patterns.compose(asked.json_body))),
+                ("POST", "/local/keys", lambda asked: patterns.query_key(asked.json_body)),
+                ("POST", "/local/expressions", lambda asked: patterns.compose(asked.json_body)),
                 (
                     "GET",
                     "/local/item",
-                    lambda asked: HttpResponse(
-                        open_item(running, asked.query.get("pk", ""), asked.query.get("sk", ""))
-                    ),
+                    lambda asked: open_item(running, asked.query.get("pk", ""), asked.query.get("sk", "")),
                 ),
-                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
+                ("POST", "/local/chaos", lambda asked: self._chaos.run_switch(asked.json_body)),
             )
         ]
         self._server = LoopbackServer(self, port)
@@ -197,7 +186,8 @@ class PageServer:
         for known, found, act in there:
             if known == method:
                 asked.path_parameters = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
-                return act(asked)
+                answer = act(asked)
+                return answer if isinstance(answer, HttpResponse) else HttpResponse(answer)
         if there:
             return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"Use {there[0][0]} for this route.")
         raise NoSuchResource("This route does not exist.")
@@ -217,28 +207,26 @@ class PageServer:
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
-    def _get_shop(self, _: PageRequest) -> HttpResponse:
+    def _describe_shop(self, _: PageRequest) -> dict[str, Any]:
         shop = self._running
-        return HttpResponse(
-            {
-                "api_url": shop.api_url,
-                "provider_url": shop.provider_url,
-                "table_name": shop.table_name,
-                "users": list(users.USERS),
-                "readers": self._keeper.reader_names,
-                "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
-                "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
-                "has_warehouse": self._has_warehouse,
-                "processes": [one["name"] for one in self._process_status()],
-                "last_entry": self._journal.last_id(),
-            }
-        )
+        return {
+            "api_url": shop.api_url,
+            "provider_url": shop.provider_url,
+            "table_name": shop.table_name,
+            "users": list(users.USERS),
+            "readers": self._keeper.reader_names,
+            "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
+            "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
+            "has_warehouse": self._has_warehouse,
+            "processes": [one["name"] for one in self._process_status()],
+            "last_entry": self._journal.last_id(),
+        }
 
-    def _create_token(self, asked: PageRequest) -> HttpResponse:
-        token, customer = self._sign_in(asked.json_body.get("user"))
+    def _create_token(self, asked: PageRequest) -> dict[str, Any]:
+        user = asked.json_body.get("user")
+        token, customer = self._sign_in(user)
         said = {"token": token, "registered": customer is not None, "language": customer and customer["language"]}
-        said["expires_in_seconds"] = TOKEN_CACHE_SECONDS
-        return HttpResponse({"user": asked.json_body["user"], **said})
+        return {"user": user, **said, "expires_in_seconds": TOKEN_CACHE_SECONDS}
 
     def _sign_in(self, user: object) -> tuple[str, dict[str, Any] | None]:
         """Return a user's access token and the API's answer about the customer, or None if the user is not registered.
@@ -251,9 +239,9 @@ class PageServer:
         me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
         return token, me.body if me.status == HTTPStatus.OK else None
 
-    def _list_patterns(self, asked: PageRequest) -> HttpResponse:
+    def _list_patterns(self, asked: PageRequest) -> dict[str, Any]:
         customer = self._sign_in(asked.query.get("user"))[1]
-        return HttpResponse(self._patterns.list_patterns(customer["customer_id"] if customer else None))
+        return self._patterns.list_patterns(customer["customer_id"] if customer else None)
 
     def _pay(self, asked: PageRequest) -> HttpResponse:
         """Confirm a payment that the API started. Without a payment_id, make a payment, which may come too late."""
@@ -289,31 +277,30 @@ class PageServer:
             return problem_response(HTTPStatus.BAD_REQUEST, str(answer.json()["error"]["message"]))
         return HttpResponse(answer.json())
 
-    def _get_entries(self, asked: PageRequest) -> HttpResponse:
-        entries = self._journal.entries_after(
-            asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
-        )
-        return HttpResponse({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+    def _list_entries(self, asked: PageRequest) -> dict[str, Any]:
+        after, order_id = asked.query_number("after", 0, MAX_ENTRY_ID), asked.path_parameters["id"]
+        entries = self._journal.entries_after(after, order_id=order_id)
+        return {"entries": entries, "last": entries[-1]["id"] if entries else 0}
 
-    def _get_trace(self, asked: PageRequest) -> HttpResponse:
+    def _get_trace(self, asked: PageRequest) -> dict[str, Any]:
         entries = self._entries_of_trace(asked)
-        return HttpResponse({**build_trace(entries), "last": entries[-1]["id"] if entries else 0})
+        return {**build_trace(entries), "last": entries[-1]["id"] if entries else 0}
 
-    def _get_span(self, asked: PageRequest) -> HttpResponse:
+    def _get_span(self, asked: PageRequest) -> dict[str, Any]:
         span = asked.path_parameters["span"]
         found = describe_span(self._entries_of_trace(asked), span, self._queues.max_receive_counts)
         if found is None:
             raise NoSuchResource("This span does not exist. The journal keeps only the newest entries.")
-        return HttpResponse(found)
+        return found
 
     def _entries_of_trace(self, asked: PageRequest) -> list[JournalEntry]:
         order_id = asked.path_parameters["id"]
         return self._journal.entries_after(0, order_id=order_id, limit=-1)[-MAX_TRACE_ENTRIES:]
 
-    def _restore(self, asked: PageRequest) -> HttpResponse:
+    def _restore(self, asked: PageRequest) -> dict[str, Any]:
         if asked.json_body:
             raise InvalidField("body", "must be an empty JSON object: {}")
-        return HttpResponse(self._queries.restore(asked.path_parameters["id"]))
+        return self._queries.restore(asked.path_parameters["id"])
 
     def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
         html = self._queries.get_mail_html(asked.path_parameters["id"])
@@ -321,23 +308,16 @@ class PageServer:
             html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
         )
 
-    def _get_flow(self, _: PageRequest) -> HttpResponse:
-        return HttpResponse({**self._flow.flow, "last_entry": self._journal.last_id()})
-
-    def _get_stream_status(self, _: PageRequest) -> HttpResponse:
-        readers = [poller.status() for poller in self._keeper.readers]
-        behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
-        status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
-        # Count the failures last, so that this answer includes the records that the readers have just parked.
-        return HttpResponse(
-            {
-                **status,
-                "behind": behind,
-                "full_disk": self._backlog.full_disk,
-                "faults": self._chaos.faults(),
-                "failures": self._failures(),
-            }
-        )
+    def _describe_stream(self, _: PageRequest) -> dict[str, Any]:
+        return {
+            "readers": [poller.status() for poller in self._keeper.readers],
+            "queues": self._queue_status(),
+            "processes": self._process_status(),
+            "behind": [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind],
+            "full_disk": self._backlog.full_disk,
+            "faults": self._chaos.faults(),
+            "failures": self._failures(),  # last, so that it includes the records that the readers have just parked
+        }
 
     def _failures(self) -> dict[str, int] | None:
         """Return the number of stored failures by node, or None while the local AWS is down."""
@@ -364,43 +344,36 @@ class PageServer:
             for name in self._keeper.process_names
         ]
 
-    def _list_failures(self, asked: PageRequest) -> HttpResponse:
-        return HttpResponse(
-            self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
-        )
+    def _list_failures(self, asked: PageRequest) -> dict[str, Any]:
+        return self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
 
-    def _redrive(self, asked: PageRequest) -> HttpResponse:
+    def _redrive(self, asked: PageRequest) -> dict[str, Any]:
         # raises InvalidField if the body is not JSON, which an HTML form of another site cannot send
         _ = asked.json_body
         key = asked.path_parameters["key"]
         outcome = self._queries.redrive(key)
         if outcome["redriven"]:
             self._log_redriven([key])
-        return HttpResponse(outcome)
+        return outcome
 
-    def _redrive_matching(self, asked: PageRequest) -> HttpResponse:
+    def _redrive_matching(self, asked: PageRequest) -> dict[str, Any]:
         said = asked.json_body
         filters = {name: said.get(name, "") for name in ("since", "reader", "reason")}
         for name, text in filters.items():
             if not isinstance(text, str):
                 raise InvalidField(name, "must be a text")
-        outcome = self._queries.redrive_matching(**filters, dry=said.get("dry") is not False)
-        if said.get("dry") is False:
+        dry = said.get("dry") is not False
+        outcome = self._queries.redrive_matching(**filters, dry=dry)
+        if not dry:
             self._log_redriven(outcome["done"])
-        return HttpResponse(outcome)
+        return outcome
 
     def _log_redriven(self, keys: list[str]) -> None:
         """Add a journal entry for each redriven failure, with the order of its parked record, if it is known."""
         orders = self._journal.find_order_ids(keys)
-        self._journal.append_all(
-            {
-                "kind": "redriven",
-                "text": f"the failure {key.rpartition('/')[2]} was redriven",
-                "object": key,
-                "order_id": orders.get(key),
-            }
-            for key in keys
-        )
+        for key in keys:
+            text = f"the failure {key.rpartition('/')[2]} was redriven"
+            self._journal.append("redriven", text, object=key, order_id=orders.get(key))
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the journal as server-sent events.
@@ -437,9 +410,9 @@ class PageServer:
                 return
 
 
-def _answer_for(find: Callable[[str], Any]) -> Callable[[PageRequest], HttpResponse]:
+def _answer_for(find: Callable[[str], Any]) -> Callable[[PageRequest], Any]:
     """Return a handler that answers with what `find` returns for the only parameter in the path."""
-    return lambda asked: HttpResponse(find(*asked.path_parameters.values()))
+    return lambda asked: find(*asked.path_parameters.values())
 
 
 def _serve_file(method: str, path: str) -> HttpResponse:

@@ -1,7 +1,6 @@
 """The random distributions of `make fill`: how many orders, customers and products exist, and what happens to them.
 
 All decisions come in a fixed order, with random numbers from one generator. So a seed always gives the same shop.
-tests/local/test_seed.py compares the counts of a generated shop with this file.
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,15 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from urllib3.exceptions import HTTPError
 
 from local.laptop.load_test import check_orders
 from local.world.dynamodb_engine import TTL_ATTRIBUTE
 from ops import targets
-from ops.api_client import UnexpectedResponse
 from ops.commands.first_deploy import is_first_deploy
 from ops.commands.review import MAPPING, review_templates
-from ops.scenarios import EffectMissing, ScenarioClients, wait_until
+from ops.scenarios import ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from proof.account import shop_steps
 from proof.account.outcome import OK, NotPossible, Outcome, StepFailed
@@ -437,23 +434,15 @@ class OrdersComing:
 
     def order_until_stopped(self) -> None:
         while not self.stopping.is_set():
-            product_id = self._retry(partial(self.people.create_stocked_product, 1))
-            order = self._retry(partial(self.people.place_order, product_id, quantity=1))
-            self._retry(partial(self.people.pay_order, order))
+            product_id = self._send(partial(self.people.create_stocked_product, 1))
+            order = self._send(partial(self.people.place_order, product_id, quantity=1))
+            self._send(partial(self.people.pay_order, order))
             self.product_ids.append(product_id)
             self.orders.append(order)
             self.stopping.wait(1)
 
-    def _retry(self, request: Callable[[], Any]) -> Any:
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return request()
-            except (EffectMissing, UnexpectedResponse, HTTPError) as error:
-                if " answered 4" in str(error) or time.monotonic() > give_up:
-                    raise
-                self.failures[type(error).__name__] += 1
-                time.sleep(1)
+    def _send(self, request: Callable[[], Any]) -> Any:
+        return shop_steps.retry_request(request, self.failures, PATIENCE_SECONDS, 1)
 
 
 @contextmanager

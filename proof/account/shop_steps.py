@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from urllib3.exceptions import HTTPError
+
 from functions.adapters.event_bus import make_publisher
 from functions.model.table import EXPIRY_MARKER, ORDER
 from local.laptop.load_test import check_orders
+from ops.api_client import UnexpectedResponse
 from ops.commands.canary_setup import set_up_canary
 from ops.commands.drift import DriftCheck, format_report
 from ops.commands.smoke import StageTarget, run_smoke
 from ops.failures.failure_store import DeadLetterQueueInfo, FailureRepository
 from ops.failures.redrive import redrive_entries
-from ops.scenarios import ScenarioClients, wait_until
+from ops.scenarios import EffectMissing, ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from proof.account.outcome import OK, NotPossible, Outcome, StepFailed
 
@@ -197,19 +201,24 @@ def archive(target: ShopOfTarget) -> Outcome:
         order = place_paid_order(people)
         _wait(target, "the delivery", lambda: is_delivered(people, order))
         began = time.monotonic()
-        target.shop.client("dynamodb").update_item(
-            TableName=target.shop.outputs["TableName"],
-            Key=EXPIRY_MARKER.key(order_id=order["order_id"]),
-            UpdateExpression="SET #ttl = :past",
-            ConditionExpression="attribute_exists(PK)",
-            ExpressionAttributeNames={"#ttl": "ttl"},
-            ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 10)}},
-        )
+        expire(target.shop.client("dynamodb"), target.shop.outputs["TableName"], order["order_id"])
         while not (people.alice.get(path_of(order)).get("archived") and archived_objects(target.shop, order)):
             if time.monotonic() - began > target.expiry_seconds:
                 _explain_late_archive(target, order)
             time.sleep(0.2 if target.expiry_seconds < 300 else 15)
     return Outcome(OK, f"the order was archived {time.monotonic() - began:.0f} s after it expired")
+
+
+def expire(client: Any, table: str, order_id: str) -> None:
+    """Let the expiry marker of a delivered order expire now."""
+    client.update_item(
+        TableName=table,
+        Key=EXPIRY_MARKER.key(order_id=order_id),
+        UpdateExpression="SET #ttl = :past",
+        ConditionExpression="attribute_exists(PK)",
+        ExpressionAttributeNames={"#ttl": "ttl"},
+        ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 10)}},
+    )
 
 
 def archived_objects(shop: ShopTarget, order: dict[str, Any]) -> Sequence[Any]:
@@ -259,6 +268,25 @@ def is_delivered(people: ScenarioClients, order: dict[str, Any]) -> bool:
     """Return whether an order is delivered. If its shipment is requested, act as the warehouse first."""
     people.target.ship(order["order_id"])
     return bool(people.alice.get(path_of(order))["status"] == "DELIVERED")
+
+
+def retry_request(
+    request: Callable[[], Any], failures: Counter[str], patience_seconds: float, pause_seconds: float = 0.3
+) -> Any:
+    """Send a request until it is answered, while the shop changes or restarts, and return the result of `request`.
+
+    `failures`: counts answers 5xx and lost connections, by error. Raises the error of an answer 4xx at once, and any
+    error after `patience_seconds`.
+    """
+    give_up = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return request()
+        except (OSError, HTTPError, EffectMissing, UnexpectedResponse) as error:
+            if " answered 4" in str(error) or time.monotonic() > give_up:
+                raise
+            failures[type(error).__name__] += 1
+            time.sleep(pause_seconds)
 
 
 def _wait(target: ShopOfTarget, what: str, check: Callable[[], Any]) -> None:

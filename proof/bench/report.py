@@ -24,22 +24,6 @@ boto3. The others do not depend on our code.
 `make bench ARGS=--write` writes this page. `make load` measures how long effects take in a running shop
 ([throughput](local.md#throughput)). Tests check that an access pattern uses the same units in a table of any size.
 """
-RIVAL = """
-## The conventional implementation
-
-Until November 2026 the benchmark compared this shop with the same shop as AWS's samples and guides build it: boto3's
-resource and batch_writer, TypeDeserializer, Powertools' resolver, batch processor and idempotency, and one item for
-each order line. "Same promises" is that shop, extended with published parts until it keeps our
-[promises](guarantees.md). The code of both was removed later. To measure them again, check out commit eadb275 and run
-`make bench`. On 2026-11-24, that commit measured the units of an order, and the cost of a million orders:
-
-| lines | this shop | usual | same promises |
-| --- | --- | --- | --- |
-| 1 | 51.12 USD, 93 units | 64.31 USD, 110.5 units | 67.50 USD, 116 units |
-| 5 | 69.12 USD, 125 units | 92.12 USD, 157 units | 102.88 USD, 175 units |
-| 20 | 150.62 USD, 269 units | 200.56 USD, 340.5 units | 239.38 USD, 403 units |
-"""
-"""The last section of the page: a dated footnote. No aim depends on it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +45,7 @@ def render_page(sections: Sequence[Section]) -> str:
     lead = "This page shows what an order costs, and how long a function takes to start. Lower figures are better."
     parts = [f"# Performance\n\n{written}\n\n{lead}", f"{INTRODUCTION}\n{_describe_machine()}"]
     parts += map(render_section, sections)
-    return "\n\n".join(part.strip() for part in [*parts, RIVAL]) + "\n"
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def describe(docstring: str) -> str:

@@ -163,8 +163,3 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 
 def defaults() -> dict[str, float]:
     return {limit.id: limit.value for limit in LIMITS}
-
-
-def raised() -> dict[str, float]:
-    """Return the value of each limit after AWS has granted the requests of docs/quotas.md."""
-    return {limit.id: limit.value if limit.raised is None else limit.raised for limit in LIMITS}

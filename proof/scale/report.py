@@ -1,4 +1,4 @@
-"""Simulate every load profile with default and raised quotas, and render docs/scale.md and docs/quotas.md.
+"""Simulate every load profile with the settings of prod and default quotas, and render docs/scale.md and docs/quotas.md.
 
 proof/scale/results.json stores the figures with a digest of their inputs. A test fails if the recorded requests, the deployed
 settings, the limits or the code of the model have changed since.
@@ -8,11 +8,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docs import markdown
-from proof.scale import limits, setups
+from proof.scale import limits
 from proof.scale.demand import per_order
 from proof.scale.deployment import MAIL_SHARE, Deployment
 from proof.scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
@@ -36,15 +37,13 @@ DOCS = PROJECT / "docs"
 ORDER_NEEDS = PROJECT / "ops" / "order_needs.json"
 """The file that says how much of each quota an order uses. `make check-deploy` reads it: ops cannot import scale."""
 QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
-AIMS = {
-    ("steady", "deployed"): 300,
-    ("steady", "raised"): 2_000,
-    ("flash", "deployed"): 300,
-    ("flash", "raised"): 1_000,
-}
-STARTS = {"deployed": 200.0, "raised": 1_300.0}
-"""The first rate that a search tries, in orders a second, for default and raised quotas."""
-SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
+AIM = 300
+"""The orders a second that prod must process in each profile."""
+START = 200.0
+"""The first rate that a search tries, in orders a second."""
+MANY_ORDERS = 2_000
+"""The orders a second for which docs/quotas.md says which quotas to raise."""
+SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs")
 EVENTS_PER_REQUEST = 4
 """The average number of events of a PutEvents request in runs with 2,000 orders a second."""
 Results = dict[str, Any]
@@ -68,28 +67,24 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
 
     `progress`: called with a line of text for each result."""
     rows: list[Results] = []
-    tasks = [(deployment, column, name) for column in setups.TITLES for name in PROFILE_BY_NAME]
     with ProcessPoolExecutor(2) as pool:
-        for found in pool.map(search_profile, *zip(*tasks, strict=True)):
+        for found in pool.map(partial(search_profile, deployment), PROFILE_BY_NAME):
             rows += found
             for row in found:
-                progress(f"{row['column']}, {row['profile']}, {row['effect']}: {row['rate']:g} orders a second")
+                progress(f"{row['profile']}, {row['effect']}: {row['rate']:g} orders a second")
     return {"digest": digest(deployment), "rows": rows}
 
 
-def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
-    """Return a row for each effect of a load profile, with the highest rate at which the effect keeps up.
-
-    `column`: "deployed" or "raised" quotas. `name`: the name of the profile."""
-    search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
-    return [_search_row(search, column, effect, STARTS[column]) for effect in (ORDER, COPIED)]
+def search_profile(deployment: Deployment, name: str) -> list[Results]:
+    """Return a row for each effect of a load profile, with the highest rate at which the effect keeps up."""
+    search = Search(Setup(deployment, limits.defaults()), PROFILE_BY_NAME[name])
+    return [_search_row(search, effect) for effect in (ORDER, COPIED)]
 
 
-def _search_row(search: Search, column: str, effect: str, start: float) -> Results:
-    found = search.ceiling(effect, start)
+def _search_row(search: Search, effect: str) -> Results:
+    found = search.ceiling(effect, START)
     limit = {"limit": found.limit.limit, "what": found.limit.what}
     return {
-        "column": column,
         "profile": search.profile.name,
         "effect": effect,
         "rate": found.rate,
@@ -155,10 +150,8 @@ def _page(title: str, source: str, parts: Iterator[str]) -> str:
     return markdown.render_page(title, source, parts).replace("`make docs` (python -m docs.generate)", "`make scale`")
 
 
-def find_row(results: Results, column: str, profile: str, effect: str = ORDER) -> Results:
-    found: Results = next(
-        row for row in results["rows"] if (row["column"], row["profile"], row["effect"]) == (column, profile, effect)
-    )
+def find_row(results: Results, profile: str, effect: str = ORDER) -> Results:
+    found: Results = next(row for row in results["rows"] if (row["profile"], row["effect"]) == (profile, effect))
     return found
 
 
@@ -172,38 +165,33 @@ This page says how many orders a second the deployed shop can process, and which
 computes these figures. Nothing was measured on AWS.** The [model](../proof/scale/model.py) replays the requests that the real handlers sent to
 the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and with [assumptions](#assumptions)
 ([what it leaves out](decisions/cost-and-scale.md#d77)). `make scale` computes the same figures
-again, in 10 to 25 minutes.
+again, in minutes.
 """
     yield "## Aims"
-    yield """
-The table shows the highest rate, in orders a second, at which orders get their invoice and shipment in time. At 80 % of
-this rate, the delay of 99 of 100 orders is at most p99.
+    yield f"""
+The table shows the highest rate, in orders a second, at which orders get their invoice and shipment in time, in prod as
+deployed, with default quotas, {BEST_SELLER_PARTS} stock parts of a best seller and {SALE_PARTS} of the sale's product. At
+80 % of this rate, the delay of 99 of 100 orders is at most p99.
 """
-    yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
-    yield """
-Both columns use the same code, but different settings and quotas.
-"""
+    yield markdown.render_table(("", "orders a second"), list(_aim_rows(results)))
     yield "## The first limit of each profile"
     yield """
 Up to the rate in the table, the delay of the effect does not grow, its p99 is at most 10 seconds, and the API refuses at
 most two of 1,000 orders. Copies and totals (the customer's list of orders, the sales, the totals of product and minute)
 have their own rate, because they do not delay the parcel.
 """
-    for column, title in setups.TITLES.items():
-        yield f"### {title[0].upper()}{title[1:]}"
-        rows = [row for row in results["rows"] if row["column"] == column]
-        yield markdown.render_table(
-            ("profile", "effect", "orders a second", "first limit"), [_limit_row(row) for row in rows]
-        )
-        yield "Seconds at 80 % of the rate, p50 / p99:"
-        yield markdown.render_table(
-            ("profile", "of the rate for", *EFFECTS.values(), "answer to an order"),
-            [
-                (PROFILE_BY_NAME[row["profile"]].title, row["effect"],
-                 *(_delay(row, name) for name in (*EFFECTS.values(), "answer to POST /orders")))
-                for row in rows
-            ],
-        )  # fmt: skip
+    yield markdown.render_table(
+        ("profile", "effect", "orders a second", "first limit"), [_limit_row(row) for row in results["rows"]]
+    )
+    yield "Seconds at 80 % of the rate, p50 / p99:"
+    yield markdown.render_table(
+        ("profile", "of the rate for", *EFFECTS.values(), "answer to an order"),
+        [
+            (PROFILE_BY_NAME[row["profile"]].title, row["effect"],
+             *(_delay(row, name) for name in (*EFFECTS.values(), "answer to POST /orders")))
+            for row in results["rows"]
+        ],
+    )  # fmt: skip
     yield "This is how to lift the first limits:"
     yield markdown.render_table(
         ("limit", "lifted by"),
@@ -214,13 +202,9 @@ have their own rate, because they do not delay the parcel.
     yield "## Numbers of prod"
     yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
-    yield f"""
-In the column with raised quotas, prod also has these settings:
-
-- `invoice_series` ({setups.INVOICE_SERIES}), with a `concurrency` of {FULFILMENT} of {setups.FULFILMENT_CONCURRENCY};
-- `warm_write_units`;
-- more shards ([how](settings.md#fixed-values-and-their-reasons)): {", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())};
-- `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py).
+    yield """
+For more orders, raise the [quotas](quotas.md), `invoice_series` with the `concurrency` of fulfilment, and the shards
+([how](settings.md#fixed-values-and-their-reasons)).
 """
     yield "## Assumptions"
     yield from _assumption_sections(deployment)
@@ -270,14 +254,10 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
 
 
 def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
-    for profile in PROFILE_BY_NAME:
-        cells = []
-        for column in setups.TITLES:
-            row = find_row(results, column, profile)
-            aim = AIMS.get((profile, column))
-            reached = "" if aim is None else f" (aim {aim:,}: {'reached' if row['rate'] >= aim else 'missed'})"
-            cells.append(f"{row['rate']:,.0f}{reached}, p99 {row['at_80'][ORDER][1]:g} s")
-        yield PROFILE_BY_NAME[profile].title, *cells
+    for name, profile in PROFILE_BY_NAME.items():
+        row = find_row(results, name)
+        reached = "reached" if row["rate"] >= AIM else "missed"
+        yield profile.title, f"{row['rate']:,.0f} (aim {AIM}: {reached}), p99 {row['at_80'][ORDER][1]:g} s"
 
 
 def _limit_row(row: Results) -> tuple[str, ...]:
@@ -304,7 +284,7 @@ orders a second.
     for title, rate, daily in (
         ("SES in the sandbox (only verified recipients)", new["ses-rate"], new["ses-day"]),
         ("SES after production access", default["ses-rate"], default["ses-day"]),
-        ("SES raised", limits.raised()["ses-rate"], limits.raised()["ses-day"]),
+        ("SES raised", limits.BY_ID["ses-rate"].raised or 0, limits.BY_ID["ses-day"].raised or 0),
     ):
         backlog = max(0.0, 100 * per - rate * MAIL_SHARE) * 3_600
         a_day = f"{daily / per:,.0f}"
@@ -380,9 +360,9 @@ def _orders(number: float) -> str:
 
 
 def _quota_sections(deployment: Deployment) -> Iterator[str]:
-    one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
+    one_order, two_thousand = needs(1), needs(MANY_ORDERS)
     yield f"""
-These are the quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and
+These are the quotas to raise before the shop processes {MANY_ORDERS:,} orders a second in {REGION}, and
 the limits that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
 pages and with your account.
 """

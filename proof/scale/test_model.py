@@ -6,12 +6,10 @@ from dataclasses import replace
 import pytest
 
 from proof.bench.life import DETAILED_LINES
-from proof.scale.deployment import Deployment
 from proof.scale.model import COPIES, FULFILMENT, Buyer, Model, OrderRun, PreparedCall, Setup
 from proof.scale.profiles import PROFILES
 from proof.scale.recorder import KeyUse, load_traces
 from proof.scale.runs import COPIED, ORDER, run_profile
-from proof.scale.setups import setups
 
 pytestmark = pytest.mark.slow
 
@@ -93,13 +91,8 @@ def units(request: object) -> Counter[str]:
     return +found
 
 
-def test_a_fuller_setup_takes_more(deployment: Deployment) -> None:
-    every = setups(deployment)
-    assert [run_profile(every[it], STEADY, 500, 4).keeps_up(ORDER) for it in ("deployed", "raised")] == [False, True]
-
-
-def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deployment: Deployment) -> None:
-    setup = Setup(replace(deployment, invoice_series=4), setups(deployment)["raised"].limits)
+def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deployed: Setup) -> None:
+    setup = replace(deployed, deployment=replace(deployed.deployment, invoice_series=4))
     run = run_profile(setup, STEADY, 100, 4)
     assert {item[1] for item in run.model.locks.held if item[0] == "InvoiceSeries"} == {0, 1, 2, 3}  # type: ignore[index]
     model, use = run.model, next(one for one in load_traces()["1"].calls if one.function == FULFILMENT)

@@ -6,8 +6,8 @@ import pytest
 
 from proof.scale import limits, report
 from proof.scale.deployment import Deployment
+from proof.scale.model import Setup
 from proof.scale.runs import ORDER, run_profile
-from proof.scale.setups import setups
 
 
 @pytest.mark.slow
@@ -25,8 +25,8 @@ def test_the_stored_figures_belong_to_the_present_traces_numbers_and_model(deplo
 
 @pytest.mark.slow
 def test_a_run_gives_the_stored_figures_again(deployment: Deployment) -> None:
-    row = report.find_row(report.load_results(), "deployed", "flash")
-    run = run_profile(setups(deployment)["deployed"], report.PROFILE_BY_NAME["flash"], row["at_80_rate"])
+    row = report.find_row(report.load_results(), "flash")
+    run = run_profile(Setup(deployment, limits.defaults()), report.PROFILE_BY_NAME["flash"], row["at_80_rate"])
     assert [round(value, 2) for value in run.percentiles(ORDER)] == row["at_80"][ORDER]
 
 

@@ -12,7 +12,10 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
+from local.laptop.demo import DemoClients
 from local.laptop.shop_client import PROJECT
+from ops.api_client import ApiClient
+from tests.browser.aws import FakeCognito, serve_like_aws
 from tests.laptop.conftest import EXAMPLE, LaptopShop
 from tools.machine import CHROMIUM
 
@@ -34,6 +37,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     with running_shop(tmp_path_factory) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def people(shop: LaptopShop) -> DemoClients:
+    return DemoClients(shop.shop())
+
+
+@pytest.fixture(scope="module")
+def staff(people: DemoClients) -> ApiClient:
+    return people.staff
+
+
+@pytest.fixture(scope="module")
+def product(staff: ApiClient) -> str:
+    """Create a product that no other test sells out. Return its id."""
+    staff.call("POST", "/products", {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"})
+    staff.post("/products/amber-mug/receipts", {"quantity": 20}, key="amber-mugs")
+    return "amber-mug"
 
 
 @contextmanager
@@ -104,6 +125,21 @@ def tab(shop: LaptopShop, chromium: Browser) -> Iterator[Tab]:
     """A new tab with the shop's page. The test fails if the page sends requests to other origins."""
     with open_tab(chromium, shop.page_url, allowed_origins=(shop.page_url,)) as tab:
         yield tab
+
+
+@pytest.fixture
+def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
+    with serve_like_aws(shop.shop()) as found:
+        yield found
+
+
+@pytest.fixture
+def aws_tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
+    """A tab with the page as AWS serves it. The page may request only its own origin and Cognito."""
+    url = cognito.redirect_uri.rstrip("/")
+    with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
+        yield tab
+        assert [one for one in tab.seen.requests if "/local/" in one] == []
 
 
 @contextmanager

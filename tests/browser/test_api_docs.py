@@ -3,32 +3,17 @@
 import json
 import re
 import uuid
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from local.laptop.demo import DemoClients
-from tests.browser.aws import FakeCognito, serve_like_aws
-from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, open_tab
+from tests.browser.aws import FakeCognito
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 LOAD_MS = 3 * PATIENCE_MS
 """Swagger UI is a large script, which a busy machine runs slowly."""
-
-
-@pytest.fixture(scope="module")
-def people(shop: LaptopShop) -> DemoClients:
-    return DemoClients(shop.shop())
-
-
-@pytest.fixture(scope="module")
-def product(people: DemoClients) -> str:
-    """Create a product that no other test sells out. Return its id."""
-    people.staff.post("/products", {"product_id": "docs-mug", "name": "Docs mug", "price": 1250, "currency": "EUR"})
-    people.staff.post("/products/docs-mug/receipts", {"quantity": 20}, key="docs-mugs")
-    return "docs-mug"
 
 
 def open_operation(tab: Tab, tag: str, name: str) -> Locator:
@@ -65,7 +50,7 @@ def test_a_get_is_tried_out(tab: Tab, product: str) -> None:
     operation.get_by_placeholder("product_id").fill(product)
     status, text = execute(operation)
     assert status == "200"
-    assert '"name": "Docs mug"' in text
+    assert '"name": "Amber mug"' in text
     assert f"curl -X 'GET' \\\n  '{tab.url}/api/products/{product}'" in operation.locator(".curl-command").inner_text()
 
 
@@ -121,20 +106,6 @@ def test_the_documentation_is_accessible_at_every_width(tab: Tab, scheme: str) -
 
 
 # the documentation on AWS ---------------------------------------------------------------------------------------------
-@pytest.fixture
-def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
-    with serve_like_aws(shop.shop()) as found:
-        yield found
-
-
-@pytest.fixture
-def aws_tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
-    url = cognito.redirect_uri.rstrip("/")
-    with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
-        yield tab
-        assert [one for one in tab.seen.requests if "/local/" in one] == []
-
-
 def test_on_aws_a_developer_signs_in_and_tries_a_request_out(aws_tab: Tab, cognito: FakeCognito) -> None:
     page: Page = aws_tab.page
     open_operation(aws_tab, "orders", "list_orders")

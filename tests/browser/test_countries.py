@@ -7,7 +7,6 @@ from local.laptop.demo import DemoClients
 from tests.api.test_postal_addresses import TEN_COUNTRIES
 from tests.browser.conftest import Tab
 from tests.browser.steps import stocked
-from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 LABELS = {"country": "Country", "postcode": "Postcode", "city": "City", "region": "Region (optional)"}
@@ -17,8 +16,8 @@ METHODS = [
 ]
 
 
-def test_orders_to_ten_countries_with_the_chosen_shipping_method(tab: Tab, shop: LaptopShop) -> None:
-    staff, page = DemoClients(shop.shop()).staff, tab.page
+def test_orders_to_ten_countries_with_the_chosen_shipping_method(tab: Tab, people: DemoClients) -> None:
+    page, staff = tab.page, people.staff
     staff.call("PUT", "/shipping-methods", {"methods": METHODS})
     try:
         for town in TEN_COUNTRIES:
@@ -42,5 +41,5 @@ def test_orders_to_ten_countries_with_the_chosen_shipping_method(tab: Tab, shop:
     finally:
         staff.call("PUT", "/shipping-methods", {"methods": []})
         tab.seen.errors.clear()  # the browser logged the rejected postcode
-    orders = DemoClients(shop.shop()).alice.get("/customers/me/orders")["items"]
+    orders = people.alice.get("/customers/me/orders")["items"]
     assert len(orders) >= len(TEN_COUNTRIES)

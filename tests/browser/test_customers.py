@@ -7,18 +7,17 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from local.laptop.demo import DemoClients
+from ops.api_client import ApiClient
 from ops.scenarios import wait_until
-from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
+from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import paid, panel, placed
-from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
-def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) -> None:
+def test_staff_find_a_customer_and_see_their_page(tab: Tab, people: DemoClients) -> None:
     page = tab.page
     order_id = paid(tab)
-    people = DemoClients(shop.shop())
     alice = people.alice.get("/customers/me")
     tab.open("customers")
     expect(page.get_by_text("Acting as staff, not as Alice Ash")).to_be_visible()
@@ -64,7 +63,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
     assert layout_and_accessibility_problems(page) == []
 
 
-def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, shop: LaptopShop) -> None:
+def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, people: DemoClients) -> None:
     page = tab.page
     placed(tab)
     tab.open("shop")
@@ -77,7 +76,6 @@ def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, shop: LaptopS
     choices.get_by_label("Parcels").uncheck()
     choices.get_by_role("button", name="Save").click()
     expect(page.locator(".toast")).to_contain_text("The choice is saved.")
-    people = DemoClients(shop.shop())
     assert people.alice.get("/customers/me/settings")["notifications"]["shipments"] is False
     choices.get_by_label("Parcels").check()
     choices.get_by_role("button", name="Save").click()
@@ -111,15 +109,19 @@ def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     expect(row).to_contain_text("Ended")
 
 
-def test_every_list_of_customers_is_accessible_at_every_width(tab: Tab) -> None:
+def test_staff_create_a_company_and_add_a_member(tab: Tab, staff: ApiClient) -> None:
     page = tab.page
-    placed(tab)
-    for view in (
-        "customers",
-        "customers?list=companies",
-        "customers?list=discounts",
-        "customers/me",
-    ):
-        tab.open(view)
-        page.locator(".loading").first.wait_for(state="detached")
-        assert list(problems_at_every_width(page)) == [], view
+    alice = staff.get(f"/orders/{placed(tab)}")["customer_id"]
+    email = staff.get(f"/customers/{alice}")["email"]
+    tab.open("customers?list=companies")
+    page.get_by_role("button", name="New company").click()
+    asked = page.get_by_role("dialog", name="New company")
+    asked.get_by_label("Id").fill("acme")
+    asked.get_by_label("Name").fill("Acme & Daughters")
+    asked.get_by_role("button", name="Create the company").click()
+    expect(page.get_by_text("No customer buys for this company.")).to_be_visible()
+    members = page.get_by_role("form", name="Add a member")
+    members.get_by_label("E-mail address").fill(email)
+    members.get_by_role("button", name="Add the member").click()
+    expect(page.get_by_role("region", name="Members").get_by_role("row", name=email)).to_be_visible()
+    assert wait_until("the company", lambda: is_listed(tab, "companies", "Acme & Daughters"))

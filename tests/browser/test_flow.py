@@ -142,13 +142,6 @@ def test_a_failing_reaction_recovers_with_the_attempt_and_the_time_that_it_took(
     expect(trace).to_contain_text(re.compile(r"recovered: attempt 3, after [\d.]+ s"))
 
 
-def test_a_failing_reader_recovers_at_its_node(tab: Tab) -> None:
-    panel = opened(tab, "event_publisher")
-    panel.get_by_label("Times").fill("1")
-    switch(panel, "Fail deliveries", "Make them fail", order=True)
-    expect(node(tab.page, "event_publisher")).to_contain_text(re.compile(r"recovered: attempt \d, after "))
-
-
 def test_a_message_that_is_delivered_twice_has_one_effect(tab: Tab, shop: LaptopShop) -> None:
     panel = opened(tab, "fulfilment")
     form = switch(panel, "Deliver twice", "Deliver twice", order=True)
@@ -203,37 +196,6 @@ def test_a_poisoned_record_is_counted_where_it_is_parked_until_it_is_mended_and_
     expect(status(page)).to_contain_text("All caught up", timeout=3 * PATIENCE_MS)
     tab.open(f"orders/{order_id}")
     expect(page.get_by_role("region", name="Copies", exact=True)).to_contain_text("All in sync")
-
-
-def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
-    stocked(tab)
-    where = local_target(shop.shop())
-    products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
-    image = products[0]
-    record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
-    page = tab.page
-    tab.open("flow")
-    failures = page.get_by_role("region", name="Failures", exact=True)
-    for number in ("first", "second"):  # the list also gets failures that are stored while it is shown
-        reason = f"Unreadable: by the {number} code"
-        document = {"reader": "event_publisher", "reason": reason, "record": record}
-        bucket, key = where.outputs["FailuresBucket"], f"parked/event_publisher/by-hand-{number}.json"
-        where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
-        stored = failures.get_by_role("listitem").filter(has_text=reason)
-        for width in (360, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            stored.get_by_role("button").scroll_into_view_if_needed()
-            expect(stored.get_by_role("button")).to_be_in_viewport(ratio=1)
-            assert stored.evaluate("(one) => one.scrollWidth <= one.clientWidth")
-    for number in ("first", "second"):
-        row = failures.get_by_role("listitem").filter(has_text=f"by the {number} code")
-        row.get_by_role("button").click()
-        page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
-        expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
-        expect(row).to_contain_text("parked, redriven")
-        badge = node(page, "event_publisher")  # the list is loaded again once its count has changed
-        expect(badge).to_contain_text("1 parked") if number == "first" else expect(badge).not_to_contain_text("parked")
-        expect(failures.locator(".loading")).to_have_count(0)
 
 
 def test_failures_of_one_reader_and_reason_are_redriven_together(tab: Tab, shop: LaptopShop) -> None:

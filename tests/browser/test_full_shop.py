@@ -76,7 +76,7 @@ BOARD = [*[("/orders", "100")] * 7, ("/orders", "20")]
         ("shop?category=/kitchen/mugs/", ".product", [CATEGORIES, MY_ORDERS, ("/products", "12")]),
         ("shop?search=blue", ".product", [CATEGORIES, MY_ORDERS, *[("/products", "100")] * 17]),
         ("board?status=SHIPPED", "tbody tr", BOARD),
-        ("board?status=FULFILLING&order=oldest", "tbody tr", BOARD),
+        ("board?status=SHIPPED&order=oldest", "tbody tr", BOARD),
         ("customers", "tbody tr", [("/customers", "20")]),
         ("customers?list=companies", "tbody tr", [("/companies", "20")]),
         ("customers?list=discounts", "tbody tr", [("/discounts", "20")]),

@@ -1,7 +1,6 @@
 """Tests what each view of the page loads: the requests and bytes are exact, and the first visit is small."""
 
 import gzip
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,23 +84,3 @@ def test_the_first_visit_is_small(tab: Tab) -> None:
     print(f"first visit: {len(requested)} requests, {compressed:,} bytes of files compressed")
     assert len(requested) <= MAX_REQUESTS, requested
     assert compressed <= MAX_COMPRESSED_BYTES
-
-
-def test_ready_times_are_printed_beside_those_of_a_fixed_page(tab: Tab) -> None:
-    """`make browser ARGS="-n 0 -s -k ready_times"` shows them. They depend on the machine, so nothing is asserted."""
-    order_id = paid(tab)
-    for view in (*VIEWS, f"orders/{order_id}"):
-        fixed, ready = (sorted(_seconds(tab, address) for _ in range(3))[1] for address in ("icon.svg", f"#/{view}"))
-        print(f"{view.partition('/')[0]}: ready after {ready:.2f} s, an image of the same server after {fixed:.2f} s")
-    tab.seen.errors.clear()  # the browser asks for an icon at an address that has none
-
-
-def _seconds(tab: Tab, address: str) -> float:
-    """Open an address in an empty tab. Return the seconds until all loading has ended."""
-    tab.page.goto("about:blank")
-    began = time.monotonic()
-    tab.page.goto(f"{tab.url}/{address}")
-    if address.startswith("#"):
-        tab.page.locator("h1").wait_for()
-        expect(tab.page.locator(".loading")).to_have_count(0)
-    return time.monotonic() - began

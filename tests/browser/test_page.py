@@ -4,8 +4,9 @@ import itertools
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, expect
 
+from local.world.dynamodb_engine import BLOCKED_PORTS
 from tests.browser.conftest import SCHEMES, WIDTHS, Tab, problems_at_every_width
 from tests.browser.steps import VIEWS, paid
 
@@ -23,6 +24,13 @@ def test_a_right_to_left_name_does_not_reorder_the_text_beside_it(tab: Tab) -> N
     made = "import('/ui.js').then(({ el }) => el('p', { title: text }, text).outerHTML)"
     shown = tab.page.evaluate(f"(text) => {made}", text)
     assert shown == f'<p title="{text}">2 \u00d7 <bdi>\u05d3\u05d5\u05d3 \u05d4</bdi>, 3</p>'
+
+
+def test_the_browser_connects_to_no_port_of_dynamodb(tab: Tab) -> None:
+    for port in BLOCKED_PORTS:
+        with pytest.raises(Error, match="ERR_UNSAFE_PORT"):
+            tab.page.goto(f"http://127.0.0.1:{port}/")
+    tab.seen.requests.clear()
 
 
 def test_the_requests_of_a_view_share_one_token(tab: Tab) -> None:
@@ -44,6 +52,7 @@ def test_every_view_is_accessible_at_every_width(tab: Tab, request: pytest.Fixtu
     """With --screenshots FOLDER, this also writes a picture of each view (`make screenshots`)."""
     page = tab.page
     order_id = paid(tab)
+    page.get_by_role("button", name="Add to basket: Stoneware mug").click()
     for view in (*VIEWS, f"orders/{order_id}"):
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("flow", f"orders/{order_id}") else None
@@ -51,6 +60,10 @@ def test_every_view_is_accessible_at_every_width(tab: Tab, request: pytest.Fixtu
         assert list(problems_at_every_width(page)) == [], view
         if folder := request.config.getoption("--screenshots"):
             _take_screenshots(page, folder, view.partition("/")[0])
+    for view in ("customers?list=companies", "customers?list=discounts", "customers/me"):
+        tab.open(view)
+        page.locator(".loading").first.wait_for(state="detached")
+        assert list(problems_at_every_width(page)) == [], view
 
 
 def _take_screenshots(page: Page, folder: Path, view: str) -> None:

@@ -2,47 +2,16 @@
 
 import re
 import urllib.parse
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from local.laptop.demo import DemoClients
-from tests.browser.aws import FakeCognito, serve_like_aws
-from tests.browser.conftest import Tab, layout_and_accessibility_problems, open_tab
-from tests.laptop.conftest import LaptopShop
+from tests.browser.aws import FakeCognito
+from tests.browser.conftest import Tab, layout_and_accessibility_problems
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
-
-@pytest.fixture(scope="module")
-def people(shop: LaptopShop) -> DemoClients:
-    return DemoClients(shop.shop())
-
-
-@pytest.fixture(scope="module")
-def product(people: DemoClients) -> str:
-    """Create a product that no other test sells out. Return its id."""
-    made = {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"}
-    people.staff.post("/products", made)
-    people.staff.post("/products/amber-mug/receipts", {"quantity": 20}, key="amber-mugs")
-    return "amber-mug"
-
-
-@pytest.fixture
-def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
-    with serve_like_aws(shop.shop()) as found:
-        yield found
-
-
-@pytest.fixture
-def tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
-    """A tab that may request only the page's own origin and Cognito."""
-    url = cognito.redirect_uri.rstrip("/")
-    with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
-        yield tab
-        assert [one for one in tab.seen.requests if "/local/" in one] == []
 
 
 def sign_in(page: Page, name: str, button: str = "Sign in") -> None:
@@ -62,10 +31,10 @@ def fill_address(page: Page) -> None:
 
 
 def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
-    tab: Tab, cognito: FakeCognito, people: DemoClients, product: str
+    aws_tab: Tab, cognito: FakeCognito, people: DemoClients, product: str
 ) -> None:
-    page = tab.page
-    tab.open("shop")
+    page = aws_tab.page
+    aws_tab.open("shop")
     page.get_by_role("button", name="Add to basket: Amber mug").first.click()
     expect(page.get_by_text("Sign in, or order as a guest.")).to_be_visible()
     assert views(page) == ["Shop", "API"]
@@ -74,7 +43,7 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     expect(page.get_by_role("button", name="Order as a guest")).to_be_visible()
 
     sign_in(page, "carol", "Sign in to order")
-    assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
+    assert page.url == f"{aws_tab.url}/#/shop", "nothing of the sign-in stays in the address"
     assert cognito.grant_types == ["authorization_code"]
     fill_address(page)
     page.get_by_role("button", name="Place order").click()  # the basket still has its products
@@ -93,22 +62,22 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     expect(head).not_to_contain_text("Awaiting payment")
     panels = page.locator(".panel h2").all_inner_texts()
     assert panels == ["Invoice", "Parcels", "Payments and refunds"]
-    tab.open("shop")
+    aws_tab.open("shop")
     expect(page.get_by_role("region", name="My orders").first).to_contain_text(order_id[:8])
     page.get_by_role("link", name="My page").click()
     expect(page.get_by_role("region", name="Profile")).to_contain_text("Carol Cane")
     for elsewhere in ("flow", "table"):
-        tab.open(elsewhere)
+        aws_tab.open(elsewhere)
         expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
-    tab.open("board")
+    aws_tab.open("board")
     expect(page.get_by_text("This view is only for staff")).to_be_visible()
 
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert cognito.grant_types[-1] == "revoke"
     assert page.evaluate("[sessionStorage.getItem('orderstream.tokens'), localStorage.length]") == [None, 0]
-    assert [error for error in tab.seen.errors if not error.endswith("/customers/me")] == []
-    tab.seen.errors.clear()  # the browser logged the 404 for a user who is not a customer yet
+    assert [error for error in aws_tab.seen.errors if not error.endswith("/customers/me")] == []
+    aws_tab.seen.errors.clear()  # the browser logged the 404 for a user who is not a customer yet
 
 
 def due(people: DemoClients, order_id: str) -> dict[str, Any]:
@@ -127,76 +96,76 @@ def look_until(page: Page, text: str) -> None:
     pytest.fail(f"{text} is never shown")
 
 
-def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients, product: str) -> None:
+def test_staff_see_the_board_and_the_best_sellers(aws_tab: Tab, people: DemoClients, product: str) -> None:
     order = people.place_order(product, quantity=1)
-    page = tab.page
-    tab.open("board?status=PENDING")
+    page = aws_tab.page
+    aws_tab.open("board?status=PENDING")
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
     assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
     assert views(page) == ["Shop", "Board", "Records", "Customers", "Insight", "API"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
-    tab.open(f"customers/{order['customer_id']}")
+    aws_tab.open(f"customers/{order['customer_id']}")
     expect(page.get_by_role("region", name="Orders", exact=True)).to_be_visible()
     expect(page.get_by_text("Acting as staff", exact=True)).to_be_visible()
-    tab.open("insight")
+    aws_tab.open("insight")
     expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("Show as a table")
 
 
 def test_a_token_is_renewed_before_it_expires_and_a_failed_renewal_shows_the_sign_in(
-    tab: Tab, cognito: FakeCognito
+    aws_tab: Tab, cognito: FakeCognito
 ) -> None:
-    page = tab.page
+    page = aws_tab.page
     cognito.token_seconds = 60
-    tab.open("board")
+    aws_tab.open("board")
     sign_in(page, "staff")
     expect(page.get_by_role("button", name="Refresh")).to_be_visible()
     assert "refresh_token" in cognito.grant_types
     cognito.revoke_all()
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()  # the board updates itself every 4 s
     expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
-    tab.seen.errors.clear()  # the browser logged the rejected request
+    aws_tab.seen.errors.clear()  # the browser logged the rejected request
 
 
 @pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])
-def test_a_sign_in_that_did_not_begin_in_this_tab_is_rejected(tab: Tab, cognito: FakeCognito, answer: str) -> None:
-    page = tab.page
-    page.goto(f"{tab.url}/?{answer}")
+def test_a_sign_in_that_did_not_begin_in_this_tab_is_rejected(aws_tab: Tab, cognito: FakeCognito, answer: str) -> None:
+    page = aws_tab.page
+    page.goto(f"{aws_tab.url}/?{answer}")
     expect(page.locator(".toast")).to_contain_text("did not start in this tab")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert cognito.grant_types == []
     assert urllib.parse.urlsplit(page.url).query == ""
 
 
-def test_a_code_with_another_pkce_verifier_is_rejected(tab: Tab, cognito: FakeCognito) -> None:
-    page = tab.page
-    tab.open("shop")
+def test_a_code_with_another_pkce_verifier_is_rejected(aws_tab: Tab, cognito: FakeCognito) -> None:
+    page = aws_tab.page
+    aws_tab.open("shop")
     page.get_by_role("button", name="Sign in", exact=True).click()
     link = page.get_by_role("link", name="carol").get_attribute("href")
-    page.goto(f"{tab.url}/")
+    page.goto(f"{aws_tab.url}/")
     page.get_by_role("button", name="Sign in", exact=True).click()
     mine = page.get_by_role("link", name="carol").get_attribute("href")
     assert link is not None
     assert mine is not None
     code, state = (urllib.parse.parse_qs(urllib.parse.urlsplit(url).query) for url in (link, mine))
-    page.goto(f"{tab.url}/?{urllib.parse.urlencode({'code': code['code'][0], 'state': state['state'][0]})}")
+    page.goto(f"{aws_tab.url}/?{urllib.parse.urlencode({'code': code['code'][0], 'state': state['state'][0]})}")
     expect(page.locator(".toast")).to_contain_text("You are not signed in")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    tab.seen.errors.clear()  # the browser logged the refused request
+    aws_tab.seen.errors.clear()  # the browser logged the refused request
 
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_the_views_that_differ_on_aws_are_accessible_too(
-    tab: Tab, people: DemoClients, product: str, width: int
+    aws_tab: Tab, people: DemoClients, product: str, width: int
 ) -> None:
     order = people.place_order(product, quantity=1)
-    page = tab.page
+    page = aws_tab.page
     page.set_viewport_size({"width": width, "height": 900})
-    tab.open("shop")
+    aws_tab.open("shop")
     expect(page.get_by_role("button", name="Add to basket: Amber mug").first).to_be_visible()
     assert layout_and_accessibility_problems(page) == []
-    tab.open(f"orders/{order['order_id']}")
+    aws_tab.open(f"orders/{order['order_id']}")
     assert layout_and_accessibility_problems(page) == []
     sign_in(page, "staff")
     expect(page.get_by_text("Order placed", exact=True)).to_be_visible()

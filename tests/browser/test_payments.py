@@ -9,7 +9,7 @@ import urllib3
 from playwright.sync_api import Page, expect
 
 from functions.adapters.payment_provider import HttpPaymentProvider
-from local.laptop.demo import DemoClients
+from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width, running_shop
 from tests.browser.steps import be, paid, panel, placed
@@ -118,7 +118,7 @@ def issue_missing_credit_note(tab: Tab, order_id: str, amount: str) -> list[str]
     return panel(page, "Invoice").locator("strong").all_inner_texts()
 
 
-def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: LaptopShop) -> None:
+def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: LaptopShop, staff: ApiClient) -> None:
     page = tab.page
     order_id = placed(tab)
     be(page, "staff")
@@ -137,7 +137,6 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     filled(page, "Record the payment", amount="15.10", reference="statement 2, line 3")
     fact(page, "Still due", "€3.80")
 
-    staff = DemoClients(shop.shop()).staff
     for amount in (380, 700):
         unmatched(shop, amount)
     wait_until("the unmatched payments", lambda: len(staff.get("/payments/unmatched")["items"]) == 2)
@@ -163,3 +162,25 @@ def test_staff_record_reverse_assign_refund_and_settle_payments(tab: Tab, shop: 
     expect(refund).to_contain_text("Settled by hand")
     expect(moneys.get_by_role("listitem").filter(has_text="Refund, €3.80")).to_contain_text("Done")
     fact(page, "Refunded", "€18.90")
+
+
+def test_staff_see_what_an_order_waits_for_and_settle_its_failed_refund(tab: Tab) -> None:
+    page, diagnosis = tab.page, panel(tab.page, "Diagnosis")
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    expect(page.locator(".order-state")).to_contain_text("Awaiting payment")
+    expect(diagnosis).to_have_count(0)
+    be(page, "staff")
+    tab.open(f"orders/{order_id}")
+    expect(diagnosis).to_contain_text("Nothing is wrong The customer pays the order. Until ")
+    page.get_by_role("button", name=re.compile("^Record payment")).click()
+    filled(page, "Record the payment", method="CASH", reference="receipt 14")
+    expect(diagnosis).to_have_text("Nothing is wrong The warehouse sends the goods.")
+    page.get_by_role("button", name=re.compile("^Refund order")).click()
+    filled(page, "Refund the amount")
+    expect(diagnosis).to_contain_text("refund failed The refund failed.")
+    expect(diagnosis).to_contain_text("Retry the refund, or settle it.")
+    assert list(problems_at_every_width(page)) == []
+    diagnosis.get_by_role("button", name="Settle this refund").click()
+    filled(page, "Settle the refund", reason="paid back in cash")
+    expect(diagnosis).to_have_text("Nothing is wrong The warehouse sends the goods.")

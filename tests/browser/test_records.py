@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from local.laptop.demo import DemoClients
+from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed, stocked
-from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 PRODUCTS = "product_id,name,price,currency,quantity\ny-shelf,Shelf,4900,EUR,3\nz-shelf,Tall shelf,49.00,EUR,1\n"
 
 
-def test_staff_list_documents_payments_and_refunds_of_a_time_range(tab: Tab, shop: LaptopShop) -> None:
+def test_staff_list_documents_payments_and_refunds_of_a_time_range(tab: Tab, staff: ApiClient) -> None:
     order_id = paid(tab)
-    staff, page = DemoClients(shop.shop()).staff, tab.page
+    page = tab.page
     wait_until("the invoice", lambda: staff.get(f"/orders/{order_id}/invoices")["items"])
     staff.post(f"/orders/{order_id}/refunds", {"amount": 100, "cause": "OTHER"}, key=f"refund-{order_id}")
     wait_until("the refund in the list", lambda: order_id in str(staff.get("/refunds")["items"]))
@@ -45,8 +44,8 @@ def test_staff_import_products_and_see_the_rejected_lines(tab: Tab) -> None:
     assert list(problems_at_every_width(page)) == []
 
 
-def test_staff_export_orders_and_open_the_file(tab: Tab, shop: LaptopShop) -> None:
-    order_id, staff, page = placed(tab), DemoClients(shop.shop()).staff, tab.page
+def test_staff_export_orders_and_open_the_file(tab: Tab, staff: ApiClient) -> None:
+    order_id, page = placed(tab), tab.page
     wait_until("the order in the list", lambda: order_id in str(staff.get("/orders")["items"]))
     tab.open("records?list=exports")
     asked = page.get_by_role("form", name="Export a list")

@@ -11,20 +11,17 @@ from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Line
 from functions.model.languages import load_language
 from functions.model.table import INVOICE
-from local.laptop.demo import DemoClients
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from proof.support.samples import SAMPLES
-from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
+from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import be, stocked
-from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
-def shelved(shop: LaptopShop) -> None:
+def shelved(staff: ApiClient) -> None:
     """Create a category with two categories below it, each with a product."""
-    staff = DemoClients(shop.shop()).staff
     for path, name in (("/garden/", "Garden"), ("/garden/pots/", "Pots"), ("/garden/tools/", "Tools")):
         create(staff, "/categories", {"path": path, "name": name})
     for id, name, path in (("clay-pot", "Pot, clay", "/garden/pots/"), ("steel-rake", "Rake, steel", "/garden/tools/")):
@@ -53,9 +50,9 @@ def test_the_basket_is_seen_on_a_phone_without_scrolling(tab: Tab) -> None:
     expect(bar).to_be_hidden()
 
 
-def test_products_are_chosen_by_category_and_by_words(tab: Tab, shop: LaptopShop) -> None:
+def test_products_are_chosen_by_category_and_by_words(tab: Tab, staff: ApiClient) -> None:
     stocked(tab)
-    shelved(shop)
+    shelved(staff)
     page = tab.page
     products = page.get_by_role("region", name=re.compile("For sale|Garden|Pots|Tools|found"))
 
@@ -86,8 +83,7 @@ def test_products_are_chosen_by_category_and_by_words(tab: Tab, shop: LaptopShop
     expect(page.get_by_text("Nothing was found")).to_be_visible()
 
 
-def test_staff_change_stock_and_price_in_the_shop(tab: Tab, shop: LaptopShop) -> None:
-    staff = DemoClients(shop.shop()).staff
+def test_staff_change_stock_and_parts_and_end_the_sale_in_the_shop(tab: Tab, staff: ApiClient) -> None:
     stocked(tab)
     create(staff, "/products", {"product_id": "ash-tray", "name": "Ash tray", "price": 900, "currency": "EUR"})
     page = tab.page
@@ -112,27 +108,15 @@ def test_staff_change_stock_and_price_in_the_shop(tab: Tab, shop: LaptopShop) ->
     expect(about).to_contain_text("Available10")
     expect(about).to_contain_text("Stock parts3")
     assert layout_and_accessibility_problems(page) == []
-
-
-def test_staff_end_the_sale_of_a_product(tab: Tab, shop: LaptopShop) -> None:
-    staff = DemoClients(shop.shop()).staff
-    stocked(tab)
-    create(staff, "/products", {"product_id": "old-tray", "name": "Old tray", "price": 900, "currency": "EUR"})
-    page = tab.page
-    be(page, "staff")
-    opener = page.get_by_role("button", name="Stock and price of Old tray")
-    opener.click()
-    section = page.get_by_role("region", name="Change the product")
-    section.get_by_label("The sale has ended").check()
-    section.get_by_role("button", name="Save").click()
-    expect(page.locator(".toast")).to_contain_text("The product is saved.")
+    ended = page.get_by_role("region", name="Change the product")
+    ended.get_by_label("The sale has ended").check()
+    ended.get_by_role("button", name="Save").click()
     expect(opener).to_have_count(0)
-    assert staff.get("/products/old-tray")["discontinued"] is True
+    assert staff.get("/products/ash-tray")["discontinued"] is True
 
 
-def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: LaptopShop) -> None:
+def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, staff: ApiClient) -> None:
     """The vase is in a category that the page does not load, as if it were on a later page of a long list."""
-    staff = DemoClients(shop.shop()).staff
     staff.call("POST", "/categories", {"path": "/rare/", "name": "Rare"})
     vase = {"product_id": "vase", "name": "Glass vase", "price": 7700, "currency": "EUR", "category": "/rare/"}
     staff.call("POST", "/products", vase)
@@ -206,17 +190,6 @@ def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:
     tab_to("Pay €")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Paid. Invoice, parcel and mails follow")).to_be_visible()
-
-
-def test_the_shop_is_accessible_at_every_width(tab: Tab, shop: LaptopShop) -> None:
-    page = tab.page
-    shelved(shop)
-    stocked(tab)
-    page.get_by_role("button", name="Add to basket: Stoneware mug").click()
-    assert list(problems_at_every_width(page)) == []
-    tab.open("shop?category=/garden/tools/")
-    expect(page.get_by_role("heading", name="Tools", exact=True)).to_be_visible()
-    assert list(problems_at_every_width(page)) == []
 
 
 @pytest.mark.parametrize(("width", "media"), [(360, "screen"), (768, "screen"), (1440, "screen"), (640, "print")])

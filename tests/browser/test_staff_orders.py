@@ -5,17 +5,16 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from local.laptop.demo import DemoClients
+from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import be, placed, stocked
-from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
-def test_staff_order_for_a_customer_and_place_the_order_again(tab: Tab, shop: LaptopShop) -> None:
-    page, staff = tab.page, DemoClients(shop.shop()).staff
+def test_staff_order_for_a_customer_and_place_the_order_again(tab: Tab, staff: ApiClient) -> None:
+    page = tab.page
     customer = staff.get(f"/orders/{placed(tab)}")["customer_id"]
     email = staff.get(f"/customers/{customer}")["email"]
     be(page, "staff")

@@ -141,20 +141,6 @@ def test_any_key_of_the_table_is_read_whole_and_by_its_sort_key(tab: Tab) -> Non
     assert "STATUS#PENDING#0" in suggested
 
 
-def test_the_items_of_a_key_follow_each_other_by_cursor(tab: Tab) -> None:
-    page = tab.page
-    order_id = paid(tab)
-    collection_of(tab, order_id)
-    whole = sort_keys(page)
-    page.get_by_label("Items per page").fill("2")
-    run(page)
-    expect(rows(page)).to_have_count(2)
-    first = sort_keys(page)
-    result(page).get_by_role("button", name="Next page").click()
-    expect(result(page)).to_contain_text("Page 2")
-    assert first + sort_keys(page) == whole[:4]
-
-
 # the item collection --------------------------------------------------------------------------------------------------
 def test_an_item_collection_has_one_cell_for_its_partition_and_a_tint_for_each_type(tab: Tab) -> None:
     page = tab.page
@@ -360,19 +346,3 @@ def test_the_table_is_accessible_at_every_width(tab: Tab) -> None:
                 summary.click()
         page.wait_for_load_state("networkidle")
         assert list(problems_at_every_width(page)) == [], view
-
-
-def test_an_item_is_opened_and_closed_by_keyboard_alone(tab: Tab) -> None:
-    page = tab.page
-    collection_of(tab, paid(tab))
-    opener = page.get_by_role("button", name="Open the item ORDER", exact=True)
-    result(page).get_by_role("region").focus()
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if opener.evaluate("(one) => one === document.activeElement"):
-            break
-    expect(opener).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog")).to_contain_text("Attributes")
-    page.keyboard.press("Escape")
-    expect(opener).to_be_focused()

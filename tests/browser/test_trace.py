@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
-from tests.browser.steps import be, paid, panel, placed, unchanged
+from tests.browser.steps import be, paid, panel, placed
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
@@ -145,26 +144,6 @@ def test_copies_are_one_row_that_opens(tab: Tab) -> None:
     expect(row(chapter(page, "Placed"), "INSERT OrderSummary")).to_have_count(0)
 
 
-def test_a_failing_reaction_is_shown_with_its_attempts_and_its_recovery(tab: Tab) -> None:
-    page = tab.page
-    throw(tab, "fail", of="fulfilment", times=1)
-    order_id = paid(tab)
-    tab.open(f"orders/{order_id}")
-    paid_chapter = opened(page, "Paid")
-    expect(paid_chapter).to_contain_text(re.compile("recovered: attempt 2, after [0-9.]+ (s|ms)"))
-    fulfilment = row(paid_chapter, "fulfilment")
-    expect(fulfilment).to_contain_text("attempt 2 ✓")
-    expect(fulfilment.locator(".segment.failed")).to_have_count(1)
-    expect(fulfilment).to_have_accessible_name(re.compile("^Reaction: fulfilment.*waited.*done at attempt 2"))
-    calm(page)
-    fulfilment.click()
-    details = panel(page, "Reaction: fulfilment")
-    expect(details).to_contain_text("Attempt 1 failed")
-    expect(details).to_contain_text("forced failure")
-    expect(details).to_contain_text("the order's state, in the transaction of invoice and shipment")
-    expect(page.locator(".trace-sums")).to_contain_text("1 failure, all recovered")
-
-
 def test_a_failing_chapter_comes_first_and_its_parked_record_is_redriven(tab: Tab) -> None:
     page = tab.page
     order_id = placed(tab)
@@ -257,19 +236,6 @@ def test_a_mail_is_shown_in_a_frame_without_rights(tab: Tab) -> None:
     expect(frame.content_frame.locator("body")).to_contain_text("Stoneware mug")
 
 
-def test_a_request_shows_its_keys_and_units(tab: Tab) -> None:
-    page = tab.page
-    order_id = placed(tab)
-    tab.open(f"orders/{order_id}")
-    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
-    calm(page)
-    row(chapter(page, "Placed"), "POST /orders").click()
-    details = panel(page, "Request: POST /orders → 201")
-    expect(details).to_contain_text("5 read, 5 write")
-    expect(details).to_contain_text("BatchGetItem")
-    expect(details).to_contain_text(f"Put ORDER#{order_id} / ORDER if attribute_not_exists(PK)")
-
-
 def test_a_trace_is_shown_as_a_list_and_as_json(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
@@ -307,23 +273,6 @@ def test_new_spans_arrive_and_the_selected_row_stays(tab: Tab) -> None:
     after = height_of(row(chapter(page, "Paid"), "PENDING → PAID"))
     assert abs(before - after) < 60, "only the order's own state above may change its height"
     expect(panel(page, "Stream record: MODIFY Order")).to_be_visible()
-
-
-def test_looking_at_an_order_adds_nothing_to_its_trace(tab: Tab) -> None:
-    page = tab.page
-    order_id = placed(tab)
-    tab.open(f"orders/{order_id}")
-    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
-
-    def last() -> int:
-        return int(page.request.get(f"{tab.url}/local/orders/{order_id}/entries").json()["last"])
-
-    assert wait_until("the end of the work for the order", lambda: unchanged(page, last, 3000))
-    before = last()
-    page.reload()
-    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
-    page.wait_for_timeout(1000)
-    assert last() == before
 
 
 # keyboard and layout --------------------------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-import urllib3
-
 from local.laptop.demo import DemoClients
 from local.laptop.shop_client import RunningShop
-from ops.api_client import ApiClient, UnexpectedResponse
+from ops.api_client import ApiClient
 from ops.scenarios import ADDRESS, EffectMissing
+from proof.account.shop_steps import retry_request
 
 STOCK = 5_000
 CUSTOMERS, MAX_PAUSE_SECONDS = 3, 5.0
@@ -60,7 +59,7 @@ class AcceptedOrder:
 class Shoppers:
     """Places orders from `start` until `stop`, and checks all of them.
 
-    `orders`: all orders that the API accepted, oldest first. `failures`: the number of answers 5xx, by request.
+    `orders`: all orders that the API accepted, oldest first. `failures`: the number of answers 5xx, by error.
     """
 
     def __init__(self, shop: RunningShop) -> None:
@@ -104,16 +103,16 @@ class Shoppers:
     def place(self, api: ApiClient, life: Life = PAID, address: Mapping[str, str] = ADDRESS) -> AcceptedOrder:
         """Place an order, and pay or cancel it. Each request is sent twice, as after a lost answer."""
         key, body = uuid.uuid4().hex, {"lines": [{"product_id": self.product_id, "quantity": 1}], "address": address}
-        order = self._request("place", lambda: api.post("/orders", body, key=key))
+        order = self._send(lambda: api.post("/orders", body, key=key))
         found = AcceptedOrder(order["order_id"], api, life)
         self.orders.append(found)
         if life is CANCELLED:
-            self._request("cancel", lambda: api.post(f"{found.path}/cancel"))
+            self._send(lambda: api.post(f"{found.path}/cancel"))
         elif life is CREDIT:
             paying = {"gift_card": self.gift_card}
-            self._request("pay", lambda: api.post(f"{found.path}/payments", paying, key=key))
+            self._send(lambda: api.post(f"{found.path}/payments", paying, key=key))
         else:
-            self._request("pay", lambda: self.people.pay_order(order))
+            self._send(lambda: self.people.pay_order(order))
         again = api.call("POST", "/orders", body, key=key)
         if again.body["order_id"] != found.order_id:
             raise EffectMissing(f"{found.order_id} was placed again as {again.body['order_id']}")
@@ -121,23 +120,14 @@ class Shoppers:
 
     def has_last_status(self, order: AcceptedOrder) -> bool:
         """Return whether an order has its last status. If the order is to be returned, first return its goods."""
-        status = self._request("read", lambda: self.staff.get(order.path))["status"]
+        status = self._send(lambda: self.staff.get(order.path))["status"]
         if order.life is RETURNED and status == "DELIVERED":
             back = {"lines": [{"product_id": self.product_id, "quantity": 1, "restock": True}]}
-            self._request("return", lambda: self.staff.post(f"{order.path}/returns", back, key=order.order_id))
+            self._send(lambda: self.staff.post(f"{order.path}/returns", back, key=order.order_id))
         return bool(status == order.life.status)
 
-    def _request(self, name: str, request: Callable[[], Any]) -> Any:
-        """Send a request until it is answered. Count answers 5xx and lost connections, and try again."""
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return request()
-            except (OSError, urllib3.exceptions.HTTPError, UnexpectedResponse) as error:
-                if " answered 4" in str(error) or time.monotonic() > give_up:
-                    raise
-                self.failures[f"{name} {type(error).__name__} {str(error)[-160:]}"] += 1
-                time.sleep(0.3)
+    def _send(self, request: Callable[[], Any]) -> Any:
+        return retry_request(request, self.failures, PATIENCE_SECONDS)
 
     # checks -----------------------------------------------------------------------------------------------------------
     def wait_for_last_statuses(self) -> None:

@@ -7,16 +7,15 @@ ends, almost idle. So `make laptop` runs this file in parallel with other files.
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-import urllib3
 
 from local.laptop import load_test
 from local.laptop.demo import DemoClients
-from ops.scenarios import ADDRESS, EffectMissing
+from ops.scenarios import ADDRESS, wait_until
+from proof.account.shop_steps import retry_request
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.subscriber import Subscriber, run_subscriber
 
@@ -30,14 +29,14 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
     people = DemoClients(own_laptop.shop())
     product_id = people.create_stocked_product(orders)
     accepted: list[str] = []
-    half_way = threading.Event()
+    half_way, failures = threading.Event(), Counter[str]()
 
     def buy(_: int) -> str:
         """Buy as a client does: repeat each request with the same key until there is an answer."""
         key = uuid.uuid4().hex
         body = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}
-        order = patiently(lambda: people.alice.post("/orders", body, key=key))
-        patiently(lambda: people.pay_order(order))
+        order = retry_request(lambda: people.alice.post("/orders", body, key=key), failures, 60)
+        retry_request(lambda: people.pay_order(order), failures, 60)
         accepted.append(order["order_id"])
         if len(accepted) >= orders // 2:
             half_way.set()
@@ -63,24 +62,3 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
 
 def has_all_events(subscriber: Subscriber, order_id: str) -> bool:
     return subscriber.types[f"order_id {order_id}"] >= {"OrderPlaced", "OrderPaid", "OrderFulfilling"}
-
-
-def wait_until(what: str, is_done: Callable[[], bool], seconds: float) -> None:
-    give_up = time.monotonic() + seconds
-    while not is_done():
-        assert time.monotonic() < give_up, f"{what} did not arrive"
-        time.sleep(0.5)
-
-
-def patiently(act: Any) -> Any:
-    """Repeat a request until the shop runs again."""
-    give_up = time.monotonic() + 60
-    while True:
-        try:
-            return act()
-        except (OSError, urllib3.exceptions.HTTPError, RuntimeError) as error:
-            if isinstance(error, EffectMissing) and "answered 4" in str(error):
-                raise
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.2)

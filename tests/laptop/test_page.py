@@ -3,7 +3,6 @@
 import json
 import time
 import urllib.parse
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
@@ -13,7 +12,6 @@ import pytest
 import urllib3
 
 from local.laptop.demo import DemoClients
-from ops.scenarios import ADDRESS
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -104,69 +102,6 @@ def delivered(people: DemoClients, order: Any) -> Callable[[], bool]:
 
 
 # views ----------------------------------------------------------------------------------------------------------------
-def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
-    browser: Browser, people: DemoClients, order: Any
-) -> None:
-    id = order["order_id"]
-    people.pay_order(order)
-    eventually(delivered(people, order))
-    eventually(
-        lambda: len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4, others_buy(people)
-    )
-    entries = browser.entries(id)
-    [written] = of_kind(entries, "request", route="POST /orders")
-    assert written["status"] == 201
-    assert written["units"] == {"read": 5.0, "write": 5.0}
-    assert of_kind(entries, "record", event="INSERT", type="Order", version="1")
-    for reader in ("copies_reader", "event_publisher"):
-        assert of_kind(entries, "delivery", reader=reader, attempt=1, outcome="done")
-    assert of_kind(entries, "published", event="OrderPaid")
-    [fulfilled] = of_kind(entries, "effect", reaction="fulfilment")
-    assert fulfilled["lag_ms"] >= 0
-    assert [one["id"] for one in entries] == sorted({one["id"] for one in entries})
-
-    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
-    types = {copy["type"] for copy in browser.get(f"/local/orders/{id}/copies")["copies"]}
-    assert types == {"OrderSummary", "OrderNumber", "Sale", "Activity"}
-    mails = browser.get(f"/local/orders/{id}/mails")["items"]
-    assert len(mails) == 4
-    assert "<" in browser.get(f"/local/mails/{mails[0]['id']}")
-    assert browser.ask("GET", f"/local/orders/{id}/archive")[0] == 404
-
-    assert browser.throw("advance", by="400d")["expired"] > 0
-    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="archive"))
-    archived = browser.get(f"/local/orders/{id}/archive")
-    assert archived["items"] == {
-        "Invoice": 1,
-        "Order": 1,
-        "Payment": 1,
-        "Shipment": 1,
-        "StartedPayment": 1,
-    }
-    assert archived["key"].startswith("orders/day=")
-    assert f"/{id}/" in archived["key"]
-    assert of_kind(browser.entries(id), "record", type="ExpiryMarker", by="expiry")
-
-
-def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, people: DemoClients, order: Any) -> None:
-    id = order["order_id"]
-    people.pay_order(order)
-    eventually(delivered(people, order))
-    eventually(
-        lambda: len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4, others_buy(people)
-    )
-    assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is restored"
-    browser.throw("advance", by="400d")
-    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="archive"))
-    eventually(lambda: browser.ask("GET", f"/local/orders/{id}/archive")[0] == 200)
-    assert browser.ask("POST", f"/local/orders/{id}/restore")[0] == 400, "a form of another page can send no JSON"
-    status, said = browser.ask("POST", f"/local/orders/{id}/restore", {})
-    assert (status, bool(said["ends_at"])) == (200, True)
-    assert people.alice.get(f"/orders/{id}")["status"] == "DELIVERED"
-    eventually(lambda: of_kind(browser.entries(id), "published", event="OrderRestored"), others_buy(people))
-    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
-    assert len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4
-    assert browser.ask("POST", "/local/orders/unheard-of/restore", {})[0] == 404
 
 
 def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients) -> None:
@@ -180,31 +115,7 @@ def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients
         assert next(pushed)["order_id"] == order["order_id"]
 
 
-def test_the_page_server_forwards_the_api_unchanged(browser: Browser, people: DemoClients) -> None:
-    product = people.create_stocked_product(3)
-    assert browser.get(f"/api/products/{product}")["product_id"] == product
-    assert browser.ask("GET", "/api/orders") == (401, {"message": "Unauthorized"})
-    token = browser.ask("POST", "/local/tokens", {"user": "alice"})[1]["token"]
-    line = {"product_id": product, "quantity": 4}
-    body = {"lines": [line], "address": ADDRESS}
-    asked = {"Authorization": f"Bearer {token}", "Idempotency_Key": uuid.uuid4().hex}
-    status, said = browser.ask("POST", "/api/orders", body, **asked)
-    assert (status, said["short"]) == (409, {product: 3})
-    line["quantity"] = 1
-    assert browser.ask("POST", "/api/orders", body, **asked)[0] == 201
-    again = browser.pool.request(
-        "POST",
-        f"{browser.url}/api/orders",
-        body=json.dumps(body),
-        headers={"Authorization": asked["Authorization"], "Idempotency-Key": asked["Idempotency_Key"], **JSON},
-    )
-    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
-
-
 # rejected requests ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("path", ["/", "/local/shop", "/local/events", "/api/docs"])
-def test_a_foreign_host_name_is_rejected(browser: Browser, path: str) -> None:
-    assert browser.ask("GET", path, Host="shop.example.com")[0] == 403
 
 
 def test_a_form_of_another_page_cannot_use_a_switch(browser: Browser) -> None:
@@ -282,23 +193,6 @@ def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
     assert answer.status == 200
     assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
-        ("/local/chaos", {}, "switch"),
-        ("/local/chaos", {"switch": "poison"}, "order_id"),
-        ("/local/chaos", {"switch": "mend", "key": "parked/none"}, "key"),
-        ("/local/patterns/A9", {"arguments": {}}, "arguments.product_id"),
-        ("/local/keys", {"pk": "P\u0000"}, "pk"),
-        ("/local/tokens", {"user": "../x"}, "user"),
-        ("/local/tokens", {}, "user"),
-    ],
-)
-def test_an_invalid_value_is_rejected_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
-    status, said = browser.ask("POST", path, body)
-    assert (status, said["errors"][0]["field"]) == (400, field)
 
 
 # queries of the table -------------------------------------------------------------------------------------------------

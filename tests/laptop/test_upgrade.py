@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from functions.model.table import CONTRIBUTION, EXPIRY_MARKER
-from local.laptop.shop_client import PROJECT, RunningShop
+from functions.model.table import CONTRIBUTION
+from local.laptop.shop_client import RunningShop
 from local.laptop.shop_target import local_target
 from ops.scan.checkpoint import load_sweeps
 from ops.scenarios import wait_until
+from proof.account.deployed import read_commands
+from proof.account.shop_steps import expire
 from proof.support.example_migrations import PRESENT_NAME
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.shoppers import AcceptedOrder, Shoppers
@@ -32,13 +34,6 @@ PATIENCE = (60, 0.2)
 OPTIONS = {("migrate", "up"): ["--units-per-second", "20"], ("drift",): ["--pause", "3"]}
 """Options that are added to commands of the page: a pace at which a migration can be killed, and a shorter pause."""
 VALUES = {"$LAST": "0000", "$MIGRATION": "0001"}
-PAGE = (PROJECT / "docs" / "upgrades.md").read_text(encoding="utf-8")
-
-
-def commands(step: str) -> list[str]:
-    """Return the commands of a step of the page."""
-    [block] = re.findall(rf"```{step}\n(.*?)```", PAGE, re.DOTALL)
-    return str(block).strip().splitlines()
 
 
 class Rehearsal:
@@ -69,7 +64,7 @@ class Rehearsal:
 
         `during_migration`: if given, `migrate up` is killed half way, and this function is called before the next run.
         """
-        for line in commands(step):
+        for line in read_commands(step):
             self.run(line, during_migration)
 
     def run(self, line: str, during_migration: Callable[[], None] | None) -> None:
@@ -153,15 +148,7 @@ class Rehearsal:
         for order in orders:
             self.wait_for_status(order, "DELIVERED")
             order.is_archived = True
-            key = EXPIRY_MARKER.key(order_id=order.order_id)
-            self.shop.engine.dynamodb().update_item(
-                TableName=self.shop.table_name,
-                Key=key,
-                UpdateExpression="SET #ttl = :past",
-                ConditionExpression="attribute_exists(PK)",
-                ExpressionAttributeNames={"#ttl": "ttl"},
-                ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 10)}},
-            )
+            expire(self.shop.engine.dynamodb(), self.shop.table_name, order.order_id)
         for order in orders:
             wait_until(f"the archive of {order}", partial(self.read, order, "archived"), *PATIENCE)
         self.say(f"{len(orders)} archived")

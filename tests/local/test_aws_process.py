@@ -323,12 +323,6 @@ def test_behind_the_public_port_there_is_nothing_but_the_api(shop: ShopContext) 
         assert (status, json.loads(body)) in ((401, {"message": "Unauthorized"}), (404, {"message": "Not Found"})), path
 
 
-def test_the_public_port_refuses_another_name(shop: ShopContext) -> None:
-    headers = {"Host": "orderstream.execute-api.localhost", "Authorization": f"Bearer {shop.token}"}
-    status, body = ask(shop.aws.address.public_port, "GET", "/me", headers)
-    assert (status, json.loads(body)["title"]) == (403, "Forbidden")
-
-
 def test_a_user_signs_in_at_the_public_port(shop: ShopContext) -> None:
     def sign_in(body: str, content_type: str = "application/json") -> tuple[int, Any]:
         headers = {"Content-Type": content_type}

@@ -111,12 +111,6 @@ def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own:
     assert started.port == free
 
 
-def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:
-    assert local_engine.find(own) is None
-    local_engine.start(own).stop()
-    assert local_engine.find(own) is None
-
-
 def test_a_missing_engine_is_one_sentence_that_names_make_setup(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_engine, "PROJECT", own)
     with pytest.raises(EngineNotInstalled, match=r"^[^.]+: run `make setup`\.$"):
@@ -253,16 +247,6 @@ def test_the_engine_deletes_nothing_while_no_item_is_expired(small: Engine) -> N
     assert small.has_expired_items()
     assert small.delete_expired_items() == 1
     assert not small.has_expired_items()
-
-
-def test_expired_items_are_found_by_an_index(small: Engine) -> None:
-    small.has_expired_items()
-    with closing(sqlite3.connect(small.database)) as database:
-        query = local_engine.SELECT_EXPIRED.format(
-            table="small", ends=local_engine.EXPIRY_EXPRESSION.format(attribute="ttl")
-        )
-        plan = [step[3] for step in database.execute(f"EXPLAIN QUERY PLAN {query}")]
-    assert plan == ["SEARCH small USING INDEX small::ends (<expr><?)"]
 
 
 def test_an_item_expires_while_the_clock_runs(small: Engine) -> None:

@@ -1,16 +1,15 @@
-"""Tests the laptop's payment provider: its answers, its events, and its state after a restart."""
+"""Tests the local payment provider, also with Stripe's own client and types: answers, events, state after a restart."""
 
-import hashlib
-import hmac
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
+import stripe
 import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider
@@ -18,56 +17,70 @@ from functions.shop.payment_provider import ProviderRefundState, ProviderRejecte
 from local.laptop import payment_provider
 from local.laptop.http_server import HttpResponse, LoopbackServer
 from local.laptop.payment_provider import PaymentProviderServer
-from local.world.stripe_account import StripeAccount, StripeError
+from local.world.stripe_account import API_VERSION, StripeAccount, StripeError
+from tests.support.stripe_types import check_answer, check_request, check_type
 
-KEY, SECRET = "sk_test", "whsec_test"
+KEY, SECRET = "sk_test_1", "whsec_test"
 OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
 
 
-class Listener:
-    """Receives webhooks as the shop does. `heard`: each event, and whether its signature is valid."""
+class RecordingProvider(PaymentProviderServer):
+    """A payment provider that records its answers and the webhooks that it sends.
 
-    def __init__(self) -> None:
-        self.heard: list[tuple[dict[str, Any], bool]] = []
-        self.server = LoopbackServer(self, 0)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+    `answers`: method, target and body of each request, and the answer. `webhooks`: the body and the signature of each.
+    """
 
-    def answer(self, _method: str, _target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        parts = dict(part.split("=") for part in headers["Stripe-Signature"].split(","))
-        right = hmac.new(SECRET.encode(), f"{parts['t']}.".encode() + body, hashlib.sha256).hexdigest()
-        self.heard.append((json.loads(body), parts["v1"] == right))
-        return HttpResponse("")
+    def __init__(self, directory: Path) -> None:
+        self.answers: list[tuple[str, str, bytes, Any]] = []
+        self.webhooks: list[tuple[bytes, str]] = []
+        self._shop = LoopbackServer(self, 0)
+        super().__init__(directory, 0, f"http://127.0.0.1:{self._shop.server_port}/events", lambda: SECRET, lambda: KEY)
+        self._threads.append(threading.Thread(target=self._shop.serve_forever, args=(0.05,)))
+        self.client = stripe.StripeClient(KEY, base_addresses={"api": self.url}, max_network_retries=0)
+
+    def stop(self) -> None:
+        self._shop.shutdown()
+        self._shop.server_close()
+        super().stop()
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        if target == "/events":
+            self.webhooks.append((body, headers["Stripe-Signature"]))
+            return HttpResponse("")
+        answer = super().answer(method, target, headers, body)
+        self.answers.append((method, target, body, answer.body))
+        return answer
 
     def told(self, count: int) -> list[tuple[str, str]]:
         """Wait for this number of events. Return the type of each event and the status of its object."""
+        return sorted((event.type, event.data.object["status"]) for event in self.events(count))
+
+    def play(self, path: str, **form: Any) -> str:
+        """Do what happens outside the shop. Return the id of the changed object."""
+        return str(json.loads(self.client.raw_request("post", f"/test/{path}", **form).body)["id"])
+
+    def events(self, count: int) -> list[stripe.Event]:
+        """Wait for this number of webhooks. Return their events after a check of their signatures."""
         give_up = time.monotonic() + 10
-        while len(self.heard) < count and time.monotonic() < give_up:
+        while len(self.webhooks) < count and time.monotonic() < give_up:
             time.sleep(0.01)
-        assert all(signed for _, signed in self.heard)
-        return sorted((event["type"], event["data"]["object"]["status"]) for event, _ in self.heard)
+        return [stripe.Webhook.construct_event(body, signature, SECRET) for body, signature in self.webhooks]
 
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture
-def listener() -> Iterator[Listener]:
-    listening = Listener()
-    yield listening
-    listening.stop()
+    def start_payment(self, **more: Any) -> stripe.PaymentIntent:
+        asked: Any = {"amount": 2500, "currency": "eur", "metadata": {"order_id": "o1"}, **more}
+        return self.client.v1.payment_intents.create(asked)
 
 
 @pytest.fixture
-def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentProviderServer]]:
+def start(tmp_path: Path) -> Iterator[Callable[[], RecordingProvider]]:
     """Return a function that starts the provider with its stored state."""
-    started: list[PaymentProviderServer] = []
+    started: list[RecordingProvider] = []
 
-    def begin() -> PaymentProviderServer:
+    def begin() -> RecordingProvider:
         if started:
             started.pop().stop()
-        started.append(PaymentProviderServer(tmp_path, 0, listener.url, lambda: SECRET, lambda: KEY).start())
+        started.append(RecordingProvider(tmp_path))
+        started[0].start()
         return started[0]
 
     yield begin
@@ -75,11 +88,24 @@ def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentPr
 
 
 @pytest.fixture
-def provider(start: Callable[[], PaymentProviderServer]) -> PaymentProviderServer:
+def provider(start: Callable[[], RecordingProvider]) -> RecordingProvider:
     return start()
 
 
-def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> str:
+@pytest.fixture
+def checked(provider: RecordingProvider) -> Iterator[RecordingProvider]:
+    """The provider. The test fails if a request, an answer or a webhook differs from Stripe's types."""
+    yield provider
+    differences = [one for body, _ in provider.webhooks for one in check_answer(json.loads(body))]
+    for method, target, body, answer in provider.answers:
+        path, _, query = target.partition("?")
+        if path.startswith("/v1/"):
+            differences += check_request(method, path.removeprefix("/v1/"), dict(parse_qsl(query or body.decode())))
+        differences += check_answer(answer)
+    assert differences == []
+
+
+def paid(provider: RecordingProvider, amount: int = 2500, **more: str) -> str:
     """Make a payment of this amount and confirm it. Return its id."""
     form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", "confirm": "true", **more}
     address = f"{provider.url}/v1/payment_intents"
@@ -93,16 +119,12 @@ def new_account(now: Callable[[], float] = time.time) -> StripeAccount:
     return StripeAccount(now=now, new_id=lambda prefix, about: f"{prefix}_1")
 
 
-def give(
-    provider: PaymentProviderServer, payment_id: str, amount: int = 1000, key: str = "pi-1-1"
-) -> ProviderRefundState:
+def give(provider: RecordingProvider, payment_id: str, amount: int = 1000, key: str = "pi-1-1") -> ProviderRefundState:
     """Refund a payment as the refund function does."""
     return HttpPaymentProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
 
 
-def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
-    provider: PaymentProviderServer, listener: Listener
-) -> None:
+def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(provider: RecordingProvider) -> None:
     payment_id = paid(provider)
     first, again = give(provider, payment_id), give(provider, payment_id)
     assert first == again
@@ -110,10 +132,10 @@ def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
     other = give(provider, payment_id, key="pi-2-1")
     assert HttpPaymentProvider(provider.url, KEY).refunds_of(payment_id) == [other, first]
     assert HttpPaymentProvider(provider.url, KEY).refunds_of("pi_other") == []
-    assert listener.told(3)[1:] == [("refund.created", "succeeded")] * 2
+    assert provider.told(3)[1:] == [("refund.created", "succeeded")] * 2
 
 
-def test_a_refund_above_the_paid_amount_is_rejected(provider: PaymentProviderServer) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(provider: RecordingProvider) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 2000)
     with pytest.raises(ProviderRejected) as refusal:
@@ -134,7 +156,7 @@ def test_a_refund_above_the_paid_amount_is_rejected(provider: PaymentProviderSer
     ],
 )
 def test_a_malformed_request_is_rejected_in_stripes_format(
-    provider: PaymentProviderServer, payment: str, amount: int, code: str
+    provider: RecordingProvider, payment: str, amount: int, code: str
 ) -> None:
     known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
     with pytest.raises(ProviderRejected) as refusal:
@@ -161,28 +183,26 @@ def test_the_first_answer_to_a_key_is_repeated_for_a_day_even_if_it_is_an_error(
     ],
 )
 def test_stripes_test_cards_refund_as_they_do_there(
-    provider: PaymentProviderServer, listener: Listener, method: str, answered: str, told: list[tuple[str, str]]
+    provider: RecordingProvider, method: str, answered: str, told: list[tuple[str, str]]
 ) -> None:
     payment_id = paid(provider, payment_method=method)
     assert give(provider, payment_id).status == answered
-    assert listener.told(3)[1:] == told
+    assert provider.told(3)[1:] == told
     (refund,) = HttpPaymentProvider(provider.url, KEY).refunds_of(payment_id)
     assert refund.status == told[-1][1]
 
 
-def test_the_provider_keeps_its_state_over_a_restart(
-    start: Callable[[], PaymentProviderServer], listener: Listener
-) -> None:
+def test_the_provider_keeps_its_state_over_a_restart(start: Callable[[], RecordingProvider]) -> None:
     before = start()
     payment_id = paid(before)
     given = give(before, payment_id, 2000)
-    listener.told(2)
+    before.told(2)
     after = start()
     assert HttpPaymentProvider(after.url, KEY).refunds_of(payment_id) == [given]
     assert give(after, payment_id, 2000) == given, "the provider still knows the key"
     with pytest.raises(ProviderRejected):
         give(after, payment_id, 501, "pi-2-1")
-    assert len(listener.told(2)) == 2, "accepted events are not repeated"
+    assert after.webhooks == [], "accepted events are not repeated"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +259,7 @@ def ask(account: StripeAccount, method: str, path: str, form: Mapping[str, Any] 
 STARTED = {"amount": 2500, "currency": "eur", "metadata[order_id]": "o1"}
 
 
-def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: PaymentProviderServer) -> None:
+def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: RecordingProvider) -> None:
     pool = urllib3.PoolManager()
 
     def ask_as(authorization: str, method: str, path: str, **form: str) -> Any:
@@ -265,20 +285,20 @@ def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: PaymentPr
 
 
 def test_a_started_payment_and_a_declined_confirmation_are_kept_over_a_restart(
-    start: Callable[[], PaymentProviderServer], listener: Listener
+    start: Callable[[], RecordingProvider],
 ) -> None:
-    def ask_provider(provider: PaymentProviderServer, path: str, key: str, **form: str) -> Any:
+    def ask_provider(provider: RecordingProvider, path: str, key: str, **form: str) -> Any:
         headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": key}
         return provider.answer("POST", f"/v1/payment_intents{path}", headers, urlencode(form).encode()).body
 
     started = ask_provider(before := start(), "", "start", **{name: str(value) for name, value in STARTED.items()})
     paying = {"payment_method": "pm_card_chargeDeclined"}
     declined = ask_provider(before, f"/{started['id']}/confirm", "confirm", **paying)
-    listener.told(1)
+    told = before.told(1)
     after = start()
     assert ask_provider(after, "", "start", **{name: str(value) for name, value in STARTED.items()}) == started
     assert ask_provider(after, f"/{started['id']}/confirm", "confirm", **paying) == declined
-    assert listener.told(1) == [("payment_intent.payment_failed", "requires_payment_method")]
+    assert told == [("payment_intent.payment_failed", "requires_payment_method")]
 
 
 @pytest.mark.parametrize(
@@ -342,11 +362,11 @@ def test_a_refund_in_the_dashboard_bears_no_id_of_the_shop() -> None:
     ],
 )
 def test_events_come_late_twice_or_out_of_order(
-    provider: PaymentProviderServer, listener: Listener, monkeypatch: pytest.MonkeyPatch, mode: str, told: list[str]
+    provider: RecordingProvider, monkeypatch: pytest.MonkeyPatch, mode: str, told: list[str]
 ) -> None:
     monkeypatch.setattr(payment_provider, "LATE_SECONDS", 1.0)
     payment_id = paid(provider)
-    listener.told(1)
+    provider.told(1)
 
     def post(path: str, form: bytes = b"") -> int:
         return provider.answer("POST", f"/test/{path}", {"Authorization": f"Bearer {KEY}"}, form).status
@@ -354,20 +374,13 @@ def test_events_come_late_twice_or_out_of_order(
     assert post("delivery", b"mode=never") == 400
     assert post("delivery", f"mode={mode}".encode()) == post(f"payments/{payment_id}/disputes") == 200
     opened = time.monotonic()
-    listener.told(1 + len(told))
+    provider.told(1 + len(told))
     assert mode != "late" or time.monotonic() > opened + 0.5
-    heard = [event["type"].removeprefix("charge.dispute.") for event, _ in listener.heard[1:]]
+    heard = [event.type.removeprefix("charge.dispute.") for event in provider.events(0)[1:]]
     assert (heard if mode == "out_of_order" else sorted(heard)) == told
 
 
-def test_no_page_of_another_origin_can_pay(provider: PaymentProviderServer) -> None:
-    url, body = f"{provider.url}/v1/payment_intents", b"amount=100&currency=eur&metadata[order_id]=o1&confirm=true"
-    answer = urllib3.request("POST", url, body=body, headers={"Origin": "https://evil.test"})
-    assert (answer.status, answer.json()["title"]) == (403, "Forbidden")
-    assert urllib3.request("POST", url, body=body).status == 200
-
-
-def test_an_unsupported_method_gets_a_problem_document(provider: PaymentProviderServer) -> None:
+def test_an_unsupported_method_gets_a_problem_document(provider: RecordingProvider) -> None:
     for method in ("OPTIONS", "TRACE", "BREW"):
         answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")
         assert (answer.status, answer.json()["title"]) == (405, "Method Not Allowed")
@@ -375,3 +388,83 @@ def test_an_unsupported_method_gets_a_problem_document(provider: PaymentProvider
     assert (head.status, head.data) == (405, b"")
     deleted = urllib3.request("DELETE", f"{provider.url}/v1/refunds", headers={"Authorization": f"Bearer {KEY}"})
     assert deleted.status == 405
+
+
+# Stripe's client -----------------------------------------------------------------------------------------------------
+def test_the_account_plays_the_api_version_of_the_client() -> None:
+    assert stripe.api_version == API_VERSION
+
+
+def test_a_payment_is_started_found_declined_paid_and_refunded(checked: RecordingProvider) -> None:
+    payments = checked.client.v1.payment_intents
+    started = checked.start_payment(automatic_payment_methods={"enabled": True})
+    assert (started.status, started.amount_received) == ("requires_payment_method", 0)
+    assert payments.retrieve(started.id).client_secret == started.client_secret
+    found = payments.search({"query": "metadata['order_id']:'o1'", "limit": 100})
+    assert [one.id for one in found.auto_paging_iter()] == [started.id]
+    with pytest.raises(stripe.CardError) as declined:
+        payments.confirm(started.id, {"payment_method": "pm_card_chargeDeclined"})
+    assert (declined.value.http_status, declined.value.code) == (402, "card_declined")
+    assert declined.value.error is not None
+    assert declined.value.error.payment_intent is not None
+    assert declined.value.error.payment_intent.status == "requires_payment_method"
+    assert payments.confirm(started.id, {"payment_method": "pm_card_visa"}).status == "succeeded"
+    refunds = checked.client.v1.refunds
+    made = refunds.create(
+        {"payment_intent": started.id, "amount": 500, "reason": "requested_by_customer", "metadata": {"refund_id": "r"}}
+    )
+    assert (made.status, made.reason) == ("succeeded", "requested_by_customer")
+    assert [one.id for one in refunds.list({"payment_intent": started.id, "limit": 100}).data] == [made.id]
+    types = sorted(event.type for event in checked.events(3))
+    assert types == ["payment_intent.payment_failed", "payment_intent.succeeded", "refund.created"]
+
+
+def test_a_payment_is_cancelled_once(checked: RecordingProvider) -> None:
+    payments, started = checked.client.v1.payment_intents, checked.start_payment()
+    cancelled = payments.cancel(started.id, {"cancellation_reason": "abandoned"})
+    assert (cancelled.status, cancelled.cancellation_reason) == ("canceled", "abandoned")
+    for ask in (payments.cancel, payments.confirm):
+        with pytest.raises(stripe.InvalidRequestError) as refusal:
+            ask(started.id)
+        assert refusal.value.code == "payment_intent_unexpected_state"
+    assert [event.type for event in checked.events(1)] == ["payment_intent.canceled"]
+
+
+def test_disputes_and_dashboard_refunds_are_events_of_the_client(checked: RecordingProvider) -> None:
+    payment = checked.start_payment(confirm=True).id
+    checked.play(f"payments/{payment}/refunds", amount=500)
+    inquiry = checked.play(f"payments/{payment}/disputes", amount=1000, inquiry="true")
+    for action in ("submit", "escalate", "win"):
+        checked.play(f"disputes/{inquiry}/{action}")
+    disputes = [event for event in checked.events(8) if event.type.startswith("charge.dispute.")]
+    assert sorted(event.type.removeprefix("charge.dispute.") for event in disputes) == [
+        "closed",
+        "created",
+        "funds_reinstated",
+        "funds_withdrawn",
+        "updated",
+        "updated",
+    ]
+    assert {event.data.object["status"] for event in disputes if event.type.endswith("closed")} == {"won"}
+
+
+def test_the_shop_sends_only_parameters_that_stripe_has(checked: RecordingProvider) -> None:
+    payment, shop = checked.start_payment(confirm=True).id, HttpPaymentProvider(checked.url, KEY)
+    given = shop.refund(key="r-1", payment_id=payment, amount=500, metadata={"refund_id": "r"})
+    assert shop.refunds_of(payment) == [given]
+
+
+def test_the_types_of_the_client_detect_a_wrong_object() -> None:
+    request = {"id": None, "idempotency_key": 1}
+    event = {"object": "event", "id": "evt_1", "type": "payment_intent.won", "created": "now", "request": request}
+    assert sorted(check_type("event", {**event, "kind": 1, "data": {"object": {}}}, stripe.Event)) == [
+        "event has no field kind",
+        "event lacks livemode",
+        "event lacks pending_webhooks",
+        "event.created is 'now', but must be <class 'int'>",
+        "event.request.idempotency_key is 1, but must be <class 'str'>",
+        "event.type is 'payment_intent.won'",
+    ]
+    assert list(check_request("POST", "refunds", {"payment": "pi_1", "metadata[a]": "b"})) == [
+        "POST refunds has no parameter payment"
+    ]
