@@ -48,6 +48,7 @@ from proof.support.archiving import expire_everything, order_messages, run_archi
 from proof.support.client_faults import crash_at, fail_calls
 from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
+from tests.support.handlers import published
 
 SECONDS = dict(LAG_LEVELS)
 NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # an empty zip file
@@ -69,8 +70,9 @@ class Scene:
     late: list[dict[str, Any]] = field(default_factory=list)
 
     def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
-        """Return the values of an alarm's metric since the last evaluation."""
+        """Return the values of an alarm's metric since the last evaluation. Measure the backlogs before."""
         if isinstance(alarm.metric, MetricDefinition):
+            measure_backlogs({}, None)
             return self.told.values(alarm.metric, **({"function": alarm.function} if alarm.function else {}))
         return self.values[alarm.metric]()
 
@@ -199,17 +201,14 @@ def standing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The mapping of event_publisher was disabled for longer than the stream keeps records. No metric shows it."""
     harness = scene.harness
     order_id = harness.place_order(mug=1)
-    measure_backlogs({}, None)
     yield
     scene.off("event_publisher")
     harness.pay_order(order_id)
     harness.new_records()
     harness.clock_offset += timedelta(minutes=11)
-    measure_backlogs({}, None)
     yield
     assert scene.reads
     harness.process_all()
-    measure_backlogs({}, None)
     assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
     assert len(harness.sent_mails()) == 1, "no mail is sent about a status that the order has left"
 
@@ -259,27 +258,21 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
     given_up(scene.harness.new_records())
-    measure_backlogs({}, None)
     yield
-    measure_backlogs({}, None)
 
 
 def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """After a rollback, the older code cannot read items that the newer code wrote."""
-    measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
     records = scene.harness.new_records()
     older_code = mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
     scene.trouble.enter_context(older_code)
     assert READERS["copies_reader"].handler({"Records": records}, None) == {"batchItemFailures": []}
-    measure_backlogs({}, None)
     yield
-    measure_backlogs({}, None)
 
 
 def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
@@ -291,8 +284,7 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
     yield
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    (message,) = harness.take_messages("fulfilment")
+    (message,) = published(harness, "fulfilment")
     scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"))
     assert fulfilment_worker.handler({"Records": [message]}, None)["batchItemFailures"]
     clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
@@ -304,15 +296,12 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A payment of an order that does not exist arrives."""
-    measure_backlogs({}, None)
     yield
     answered = post_webhook(ApiHarness(scene.harness.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
     assert answered.body["status"] == "UNMATCHED"
     scene.known |= {"ORDER_ID": "nobodys", "PAYMENT_ID": "pi_9"}
-    measure_backlogs({}, None)
     yield
     scene.harness.process_all()
-    measure_backlogs({}, None)
     assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED").items == ()
 
 
@@ -433,19 +422,14 @@ def busy(scene: Scene, alarm: AlarmDefinition) -> Incident:
 def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The schedule of order_deadlines was disabled: no run fails, because no run starts."""
     harness = scene.harness
-    measure_backlogs({}, None)
     yield
     harness.place_order(mug=1)
     clients.client("events").disable_rule(Name="order_deadlines")
     harness.clock_offset += timedelta(minutes=50)
-    if scene.runs("order_deadlines"):
-        harness.lapse(harness.now().isoformat())
-    measure_backlogs({}, None)
     clients.client("sqs").send_message(QueueUrl=scene.queue("order_deadlines-dead"), MessageBody='{"time": "then"}')
     yield
     if scene.runs("order_deadlines"):
         harness.lapse(harness.now().isoformat())
-    measure_backlogs({}, None)
     assert [image["status"]["S"] for image in _orders(harness)] == ["LAPSED"]
     assert scene.waiting("order_deadlines-dead") == 0
 
@@ -479,7 +463,6 @@ def unscheduled(scene: Scene, alarm: AlarmDefinition) -> Incident:
 def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The archive dies after it wrote the S3 object. Then another process writes an item of the order."""
     harness = scene.harness
-    measure_backlogs({}, None)
     yield
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -497,10 +480,8 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
     assert run_archive(message) == []
     assert mended in harness.partition(f"ORDER#{order_id}"), "nothing is deleted"
     scene.known["OBJECT"] = key
-    measure_backlogs({}, None)
     yield
     harness.process_all()
-    measure_backlogs({}, None)
     body = harness.objects("archive")[key]
     assert body != written
     assert mended in parse_archive(body)
@@ -537,8 +518,7 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
     harness.process_all()
     yield
     harness.place_order("late", mug=1)
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    waiting = harness.take_messages("order_notification")
+    waiting = published(harness, "order_notification")
     scene.trouble.enter_context(fail_calls("sesv2", "SendEmail", "MessageRejected", "Email address is not verified."))
     for _ in range(8):
         assert order_notification_worker.handler({"Records": waiting}, None) == {"batchItemFailures": []}

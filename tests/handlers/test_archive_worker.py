@@ -1,5 +1,6 @@
 """Tests the archiving of expired items: each is archived once and unchanged, even after a crash at any step."""
 
+import gzip
 import hashlib
 import json
 from dataclasses import replace
@@ -13,22 +14,16 @@ from functions.handlers import copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
+from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
-from functions.shop import (
-    cancellation,
-    credit_notes,
-    orders,
-    payments,
-    refund_processing,
-    refunds,
-    returns,
-)
+from functions.shop import cancellation, credit_notes, orders, payments, refund_processing, refunds, returns
 from functions.shop.shop import ShopContext
 from local.world.expiry import expire_until, kept_items
 from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 from proof.support.actors import report_dispute
 from proof.support.archiving import (
+    Image,
     Message,
     archive_key,
     archived_objects,
@@ -42,6 +37,7 @@ from proof.support.archiving import (
     run_archive,
 )
 from proof.support.client_faults import crash_at, fail_calls, run_before_call
+from tests.support.handlers import published
 from tests.support.saved import reused
 
 delivered_order = reused(create_delivered_order)
@@ -194,31 +190,28 @@ def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **qu
     return str(done.result["refund_ids"][0])
 
 
-def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str) -> None:
-    """Change the stored status of a refund."""
+def set_attribute(harness: ShopHarness, order_id: str, sort_key: str, name: str, value: Any) -> None:
+    """Change an attribute of an item of the order."""
     harness.shop.table.client.update_item(
         TableName=harness.shop.table.name,
-        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": f"REFUND#{refund_id}"}},
-        UpdateExpression="SET #status = :status",
+        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": sort_key}},
+        UpdateExpression="SET #name = :value",
         ConditionExpression="attribute_exists(PK)",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":status": {"S": status}},
+        ExpressionAttributeNames={"#name": name},
+        ExpressionAttributeValues={":value": value},
     )
+
+
+def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str) -> None:
+    set_attribute(harness, order_id, f"REFUND#{refund_id}", "status", {"S": status})
 
 
 def expire_now(harness: ShopHarness, order_id: str) -> Message:
     """Let an order expire while the totals of its month are not final. Return the message for the archive."""
-    harness.shop.table.client.update_item(
-        TableName=harness.shop.table.name,
-        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}},
-        UpdateExpression="SET #ttl = :soon",
-        ExpressionAttributeNames={"#ttl": "ttl"},
-        ExpressionAttributeValues={":soon": {"N": str(int(harness.now().timestamp()))}},
-    )
+    set_attribute(harness, order_id, "EXPIRY", "ttl", {"N": str(int(harness.now().timestamp()))})
     harness.advance_days(days=0.01)
     expire_until(harness.engine, harness.shop.table.name, harness.now())
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = order_messages(harness.take_messages("archive"))
+    (message,) = order_messages(published(harness, "archive"))
     return message
 
 
@@ -415,25 +408,14 @@ def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHa
     for number in range(5):
         scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}
         harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=scan)
-    before = whole(harness, order_id)
+    before: list[Any] = list(harness.shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id))
     assert sum(len(image.get("scan", {}).get("B", b"")) for image in before) > 1024 * 1024
     run_archive(*expire_everything(harness))
     (body,) = archived_objects(harness, "orders/").values()
     assert {image["SK"]["S"]: image for image in parse_archive(body)} == {
         image["SK"]["S"]: image for image in images_to_archive(before)
     }
-    assert [image["type"]["S"] for image in whole(harness, order_id)] == ["Invoice", "ArchivedOrder"]
-
-
-def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
-    """Return all items in the order's partition."""
-    pages = harness.shop.table.client.get_paginator("query").paginate(
-        TableName=harness.shop.table.name,
-        KeyConditionExpression="PK = :pk",
-        ExpressionAttributeValues={":pk": {"S": f"ORDER#{order_id}"}},
-        ConsistentRead=True,
-    )
-    return [image for page in pages for image in page["Items"]]
+    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
 
 
 def test_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarness, order_id: str) -> None:
@@ -464,3 +446,88 @@ def test_redelivered_records_do_not_restore_archived_items(harness: ShopHarness,
         harness.process_all()
     assert lying(harness) == after
     assert harness.objects("archive") == archived
+
+
+def test_unknown_attributes_are_archived_and_restored_too(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    (payment,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment"]
+    strange: Image = {
+        "s": {"S": "Grüße 🫖"},
+        "n": {"N": "0.1234567890123456789012345678901234567"},
+        "b": {"B": b"\x00\xff"},
+        "ss": {"SS": ["a", "b"]},
+        "ns": {"NS": ["1", "2.5"]},
+        "bs": {"BS": [b"\x01", b"\x02"]},
+        "m": {"M": {"B": {"S": "no bytes"}, "deep": {"L": [{"NULL": True}, {"B": b"\x03"}, {"BOOL": False}]}}},
+    }
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**payment, **strange})
+    before = order_partition(harness, order_id)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before)
+
+
+PAID = {"S": "OrderPaid"}
+
+
+# activity -------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def two_days(harness: ShopHarness) -> list[Image]:
+    """Create activity of a customer on two days. Return its items."""
+    harness.clock_offset = timedelta(days=-2)
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    harness.clock_offset = timedelta(days=-1)
+    harness.place_order("two", mug=1)
+    harness.pay_order(harness.place_order("three", mug=1))
+    harness.process_all()
+    return [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "Activity"]
+
+
+def lines(harness: ShopHarness) -> dict[str, list[Image]]:
+    """Return the archived activity entries by day."""
+    found = archived_objects(harness, "activity/")
+    texts = {name: gzip.decompress(body) for name, body in found.items()}
+    for name, text in texts.items():
+        assert name.split("/")[2] == f"{hashlib.sha256(text).hexdigest()}.ndjson.gz", "named by its content"
+    return {name.split("/")[1]: [json.loads(line) for line in text.splitlines()] for name, text in texts.items()}
+
+
+def by_id(images: list[Image]) -> list[Image]:
+    return sorted(images, key=lambda image: str(image["change_id"]))
+
+
+def test_expired_activity_is_archived_by_day_unchanged(harness: ShopHarness, two_days: list[Image]) -> None:
+    messages = expire_everything(harness)
+    assert run_archive(*messages) == []
+    days = {f"day={image['at']['S'][:10]}" for image in two_days}
+    assert len(days) == 2
+    found = lines(harness)
+    assert set(found) == days
+    for day, images in found.items():
+        assert by_id(images) == by_id([image for image in two_days if day == f"day={image['at']['S'][:10]}"])
+    assert "Activity" not in {image["type"]["S"] for image in harness.partition("CUSTOMER#ann")}
+
+
+def test_activity_redelivered_in_another_batch_is_archived_twice_with_the_same_ids(
+    harness: ShopHarness, two_days: list[Image]
+) -> None:
+    run_archive(*expire_everything(harness))
+    paid = [record for record in harness.all_records if record["dynamodb"].get("OldImage", {}).get("event") == PAID]
+    assert event_publisher.handler({"Records": paid}, None) == {"batchItemFailures": []}
+    assert run_archive(*harness.take_messages("archive")) == []
+    texts = [gzip.decompress(body) for body in archived_objects(harness, "activity/").values()]
+    ids = [json.loads(line)["change_id"]["S"] for text in texts for line in text.splitlines()]
+    assert len(ids) == len(two_days) + 1
+    assert set(ids) == {image["change_id"]["S"] for image in two_days}
+
+
+def test_activity_of_one_day_that_cannot_be_written_holds_back_no_other_day(
+    harness: ShopHarness, two_days: list[Image]
+) -> None:
+    messages = expire_everything(harness)
+    with fail_calls("s3", "PutObject", "SlowDown", times=1):
+        waiting = run_archive(*messages)
+    assert 0 < len(waiting) < len(messages)
+    assert len(lines(harness)) == 1
+    assert run_archive(*[message for message in messages if message["messageId"] in waiting]) == []
+    assert sum(map(len, lines(harness).values())) == len(two_days)

@@ -201,9 +201,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
     assert run(harness) == {"waiting": 0, "finished": 0}
 
 
-def test_a_parked_record_still_names_the_same_change_after_the_erasure(
-    harness: ShopHarness,
-) -> None:
+def test_a_parked_record_still_names_the_same_change_after_the_erasure(harness: ShopHarness) -> None:
     (eve, *_) = PEOPLE
     live(harness, eve)
     customers.change_profile(harness.shop, eve, eve.id, f"{canaries(eve)['name']} II")
@@ -354,9 +352,7 @@ def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
     assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
 
 
-def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_they_exist(
-    harness: ShopHarness,
-) -> None:
+def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_they_exist(harness: ShopHarness) -> None:
     those = live(harness, *FEW)
     unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # these keys sort before all other keys
     for key, body in unreadable.items():
@@ -378,9 +374,7 @@ def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_th
     assert run(harness) == {"waiting": 2, "finished": 2}
 
 
-def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days_later(
-    harness: ShopHarness,
-) -> None:
+def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days_later(harness: ShopHarness) -> None:
     """The stream record of the write that removes an address contains this address in its old image."""
     ann = PEOPLE[0]
     packed = live(harness, ann)[ann]["packed"]
@@ -457,16 +451,6 @@ def settled(harness: ShopHarness) -> ShopHarness:
     harness.process_all()
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     return harness
-
-
-def test_a_run_with_time_for_one_customer_is_followed_by_one_for_the_other(
-    settled: ShopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waiting = []
-    for _ in range(3):
-        waiting.append(run_within(settled, 1.5, monkeypatch, "erase_customer_data")["waiting"])
-        settled.clock_offset += timedelta(hours=1)
-    assert waiting == [2, 1, 0]
 
 
 def test_runs_without_time_for_all_begin_with_different_customers(

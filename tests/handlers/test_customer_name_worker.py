@@ -6,18 +6,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
-from functions.handlers import copies_reader, customer_name_worker, event_publisher
-from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
+from functions.handlers import copies_reader, customer_name_worker
 from functions.shop import cancellation, customers, orders
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from proof.support.actors import get_order
 from proof.support.client_faults import run_before_call
-from proof.support.examples import many
-from tests.support.handlers import failed_ids
+from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
 
@@ -32,12 +28,6 @@ def name_on(harness: ShopHarness, order_id: str) -> tuple[str | None, int]:
 
 
 handle = partial(failed_ids, customer_name_worker)
-
-
-def relayed(harness: ShopHarness) -> list[Message]:
-    """Let only the event publisher process the new records. Return the messages of the reaction."""
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("customer_name")
 
 
 def has_gone(harness: ShopHarness, key: str, *, to_the_archive: bool = False) -> str:
@@ -85,56 +75,12 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
         order_id = harness.place_order()
     assert name_on(harness, order_id) == ("Ann Ash", 1)
     if reaction == "before the order's copies are made":
-        assert handle(*relayed(harness)) == []
+        assert handle(*published(harness, "customer_name")) == []
         assert name_on(harness, order_id) == ("Ann Ash", 1), "the order is in no list yet"
         copies_reader.handler({"Records": harness.all_records}, None)
     else:
         harness.process_all(("copies_reader",))
     assert name_on(harness, order_id) == ("Ann Elm", 2)
-
-
-steps = some.lists(
-    some.sampled_from(["rename", "place", "copies_reader", "copies again", "event_publisher", "customer_name"]),
-    max_size=14,
-)
-
-
-@settings(max_examples=many(25, 8))
-@given(steps)
-def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
-    harness: ShopHarness, life: list[str]
-) -> None:
-    if not harness.all_records:
-        harness.open_shop(available=500)
-        harness.process_all()
-    seen, told, messages = len(harness.all_records), 0, list[Message]()
-    for number, step in enumerate(life):
-        harness.new_records()
-        fresh = harness.all_records[seen:]
-        match step:
-            case "rename":
-                rename(harness, f"Ann {len(harness.all_records)} {number}")
-            case "place":
-                harness.place_order(f"{len(harness.all_records)} {number}", mug=1)
-            case "copies_reader" | "copies again":
-                copies_reader.handler(
-                    {"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None
-                )
-            case "event_publisher":
-                event_publisher.handler({"Records": fresh[told:]}, None)
-                told = len(fresh)
-                messages += harness.take_messages("customer_name")
-            case "customer_name":
-                assert handle(*messages) == []
-    harness.new_records()
-    fresh = harness.all_records[seen:]
-    event_publisher.handler({"Records": fresh[told:]}, None)
-    messages += harness.take_messages("customer_name")
-    assert handle(*messages) == []
-    copies_reader.handler({"Records": fresh}, None)
-    now = customers.get_customer(harness.shop, ANN, ANN.id)
-    mine = list(harness.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, open_status="PENDING"))
-    assert {order.customer_name for order in mine} <= {now.name}
 
 
 # failures -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from functions.handlers import event_publisher, order_notification_worker, product_alert_worker
+from functions.handlers import order_notification_worker, product_alert_worker
 from functions.model import metrics
 from functions.model.retention import MAIL_CLAIM_SECONDS, MAIL_DEFERRAL_DAYS
 from functions.runtime import environment
@@ -16,11 +16,11 @@ from functions.shop import customers, follows, products
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
-from local.world.harness import ANN, READERS, STAFF, ShopHarness
+from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.alarm_model import capture_metrics
 from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
 from tests.adapters.test_mailer import NOT_VERIFIED
-from tests.support.handlers import failed_ids
+from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
 QUOTA = ("LimitExceededException", "Daily message quota exceeded.")
@@ -46,17 +46,14 @@ def shop(harness: ShopHarness) -> ShopHarness:
 
 
 def order_messages(harness: ShopHarness) -> list[Message]:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    harness.take_messages("product_alert")
+    published(harness, "product_alert")
     return harness.take_messages("order_notification")
 
 
 def alert_messages(harness: ShopHarness) -> list[Message]:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    harness.take_messages("product_alert")
+    published(harness, "product_alert")
     products.update_product(harness.shop, STAFF, "mug", price=900)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("product_alert")
+    return published(harness, "product_alert")
 
 
 send_orders = partial(failed_ids, order_notification_worker)
@@ -304,8 +301,7 @@ def test_new_code_with_the_variables_of_before_asks_for_its_messages_again_withi
 ) -> None:
     harness.open_shop()
     harness.place_order(mug=1)
-    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-    messages = [{**one, "receiptHandle": "receipt"} for one in harness.take_messages("order_notification")]
+    messages = [{**one, "receiptHandle": "receipt"} for one in published(harness, "order_notification")]
     with monkeypatch.context() as deploying, record_calls("sqs", "ChangeMessageVisibilityBatch") as changed:
         deploying.delenv("ORDER_MAILS_PER_MINUTE")
         environment.load_environment.cache_clear()

@@ -47,15 +47,11 @@ class Bus:
 
 
 @pytest.fixture
-def onto(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bus], Bus]:
-    """Return a function that lets the event publisher send to this bus."""
-
-    def use(bus: Bus) -> Bus:
-        monkeypatch.setattr(clients, "client", lambda service: bus if service == "events" else real(service))
-        return bus
-
-    real = clients.client
-    return use
+def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
+    """The bus to which the event publisher sends. It accepts all entries until a test sets `refuse`."""
+    made, real = Bus(), clients.client
+    monkeypatch.setattr(clients, "client", lambda service: made if service == "events" else real(service))
+    return made
 
 
 def handle(records: Sequence[Record]) -> list[str]:
@@ -95,9 +91,8 @@ def without_stock(records: Sequence[Record]) -> list[Record]:
 
 # publishing -----------------------------------------------------------------------------------------------------------
 def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_item_at_most(
-    busy: list[Record], onto: Callable[[Bus], Bus]
+    busy: list[Record], bus: Bus
 ) -> None:
-    bus = onto(Bus())
     assert handle(busy) == []
     records = ids(busy)
     assert [detail["id"] for detail in bus.taken] == list(records)
@@ -108,20 +103,14 @@ def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_ite
         assert len(items) == len(set(items))
 
 
-def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+def test_records_of_copies_cause_no_event(harness: ShopHarness, bus: Bus) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
     harness.process_all()
     derived = [record for record in harness.all_records if ROWS_BY_TYPE[type_of(record)].kind in ("snapshot", "log")]
-    assert {type_of(record) for record in derived} == {
-        "OrderSummary",
-        "OrderNumber",
-        "FeedEntry",
-        "Sale",
-        "Activity",
-    }
-    bus = onto(Bus())
+    assert {type_of(record) for record in derived} == {"OrderSummary", "OrderNumber", "FeedEntry", "Sale", "Activity"}
+    bus.calls.clear()
     assert handle(derived) == []
     assert bus.calls == []
 
@@ -141,10 +130,7 @@ def expired(harness: ShopHarness) -> list[Record]:
     return found
 
 
-def test_activity_entries_that_expire_together_are_events_of_twenty(
-    expired: list[Record], onto: Callable[[Bus], Bus]
-) -> None:
-    bus = onto(Bus())
+def test_activity_entries_that_expire_together_are_events_of_twenty(expired: list[Record], bus: Bus) -> None:
     assert handle(expired) == []
     assert [len(detail["images"]) for detail in bus.taken] == [20, 4]
     assert [image for detail in bus.taken for image in detail["images"]] == [
@@ -157,9 +143,9 @@ def test_activity_entries_that_expire_together_are_events_of_twenty(
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "MalformedDetail"])
 def test_if_a_joined_event_is_rejected_each_of_its_records_is_sent_again_or_parked(
-    harness: ShopHarness, expired: list[Record], onto: Callable[[Bus], Bus], code: str
+    harness: ShopHarness, expired: list[Record], bus: Bus, code: str
 ) -> None:
-    bus = onto(Bus(lambda entry: code if len(json.loads(entry["Detail"])["images"]) == 20 else None))
+    bus.refuse = lambda entry: code if len(json.loads(entry["Detail"])["images"]) == 20 else None
     first, parked = expired[:20], code == "MalformedDetail"
     assert handle(expired) == ([] if parked else numbers(*first))
     assert len(harness.objects("failures")) == (20 if parked else 0)
@@ -177,16 +163,14 @@ def test_joined_events_of_full_size_fit_into_one_call() -> None:
 
 
 # rejected entries -----------------------------------------------------------------------------------------------------
-def test_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
-    busy: list[Record], onto: Callable[[Bus], Bus]
-) -> None:
+def test_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(busy: list[Record], bus: Bus) -> None:
     records = ids(busy)
     placed, cancelled = [
         [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == name]
         for name in ("INSERT", "MODIFY")
     ]
     refused = {placed[2], placed[7], cancelled[4]}
-    bus = onto(Bus(lambda entry: "ThrottlingException" if json.loads(entry["Detail"])["id"] in refused else None))
+    bus.refuse = lambda entry: "ThrottlingException" if json.loads(entry["Detail"])["id"] in refused else None
     waits = [placed[2], placed[7], cancelled[2], cancelled[4], cancelled[7]]
     assert handle(busy) == numbers(*(records[id] for id in waits))
     assert [detail["id"] for detail in bus.taken] == [id for id in records if id not in waits]
@@ -198,16 +182,15 @@ def test_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
 
 
 @pytest.mark.thorough
-def test_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
-    busy: list[Record], onto: Callable[[Bus], Bus]
-) -> None:
+def test_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(busy: list[Record], bus: Bus) -> None:
     records = ids(busy)
 
     @settings(max_examples=many(40, 10))
     @given(some.data())
     def any_refusals(data: some.DataObject) -> None:
         moods = some.sampled_from([None, None, "InternalFailure"])
-        bus = onto(Bus(lambda entry: data.draw(moods)))
+        bus.refuse = lambda entry: data.draw(moods)
+        bus.taken.clear()
         left = busy
         for _ in range(5):
             if not (waiting := handle(left)):
@@ -227,11 +210,11 @@ def test_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
 
 
 def test_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
-    harness: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
+    harness: ShopHarness, busy: list[Record], bus: Bus
 ) -> None:
     records = ids(busy)
     placed = [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == "INSERT"]
-    bus = onto(Bus(lambda entry: "MalformedDetail" if json.loads(entry["Detail"])["id"] == placed[3] else None))
+    bus.refuse = lambda entry: "MalformedDetail" if json.loads(entry["Detail"])["id"] == placed[3] else None
     assert handle(busy) == []
     assert [detail["id"] for detail in bus.taken] == [id for id in records if id != placed[3]]
     (parked,) = harness.objects("failures").values()
@@ -243,9 +226,8 @@ def test_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
 
 
 def test_when_a_whole_call_fails_its_records_are_sent_again_and_those_of_other_calls_are_not(
-    busy: list[Record], onto: Callable[[Bus], Bus]
+    busy: list[Record], bus: Bus
 ) -> None:
-    bus = onto(Bus())
     told = list(ids(busy).values())
     publish, calls = bus.put_events, iter(range(10))
 

@@ -1,7 +1,6 @@
 """Tests the reaction to a paid order: one invoice with the next number and one shipment, under every failure."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from functions.shop import orders
 from local.world.expiry import expire_until
 from local.world.harness import STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls
-from tests.support.handlers import failed_ids
+from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
 
@@ -59,44 +58,12 @@ def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
 def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, paid: str) -> None:
     other = harness.place_order("two", mug=2, pot=1)
     harness.pay_order(other, "evt_2", "pi_2")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    first, second = harness.take_messages("fulfilment")
+    first, second = published(harness, "fulfilment")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both orders, then only order 1
         assert handle(first, second) == [first["messageId"]]
     is_fulfilled_once(harness, other)
     assert handle(first) == []
     is_fulfilled_once(harness, paid, number=2)
-
-
-def paid_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Message]]:
-    """Pay orders. Return their ids and their messages in the fulfilment queue."""
-    harness.open_shop(available=100)
-    ids = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(count)]
-    for order_id in ids:
-        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    return ids, harness.take_messages("fulfilment")
-
-
-def invoice_numbers(harness: ShopHarness, order_ids: list[str]) -> list[int]:
-    issued = [of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in order_ids]
-    return sorted(int(number.partition("-")[2]) for number in issued)
-
-
-def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHarness) -> None:
-    ids, messages = paid_orders(harness, 8)
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(handle, messages)) == [[]] * 8
-    assert invoice_numbers(harness, ids) == list(range(1, 9))
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harness: ShopHarness, when: Any) -> None:
-    ids, messages = paid_orders(harness, 4)
-    with crash_at("dynamodb", "TransactWriteItems", when, 1):
-        handle(*messages)
-    assert handle(*reversed(messages)) == []
-    assert invoice_numbers(harness, ids) == [1, 2, 3, 4]
 
 
 def test_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(

@@ -9,12 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from functions.handlers import archive_worker, customer_erasure, event_publisher, order_notification_worker
+from functions.handlers import archive_worker, customer_erasure, order_notification_worker
 from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, ErasedCustomer
 from functions.model.errors import GuestLinkInvalid
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID
-from functions.runtime import environment
 from functions.shop import activity, cancellation, customers, orders
 from functions.shop.erasure import SETTLE_PERIOD
 from functions.shop.fulfilment import fulfil_order
@@ -28,7 +27,7 @@ from ops.repair.copy_checks import find_order_discrepancies
 from ops.repair.rebuild import republish_events
 from proof.support.actors import place_guest_order
 from proof.support.client_faults import crash_at
-from tests.support.handlers import failed_ids
+from tests.support.handlers import failed_ids, published
 
 EMAIL = "gil@example.com"
 
@@ -68,19 +67,6 @@ def test_each_mail_has_a_link_that_opens_the_order(harness: ShopHarness, made: G
     assert placed.destinations["ToAddresses"] == [EMAIL]
 
 
-def test_if_the_shop_has_a_page_the_token_is_in_the_fragment(
-    harness: ShopHarness, made: GuestOrder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PAGE_URL", "https://elm.example/")
-    environment.load_environment.cache_clear()
-    harness.process_all()
-    (mail,) = harness.sent_mails()
-    link = urlsplit(link_in(mail.body))
-    assert (link.path, link.query) == ("/", "")
-    assert link.fragment.startswith(f"/guest/{made.placed.order.order_id}?token=")
-    assert authenticate_guest(harness.shop, link.fragment.partition("=")[2]).id == made.placed.order.customer_id
-
-
 def test_a_registered_customer_gets_no_such_link(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.place_order()
@@ -98,8 +84,7 @@ def test_a_renewed_link_comes_by_mail(harness: ShopHarness, made: GuestOrder) ->
 
 
 def test_a_mail_about_an_event_before_the_move_goes_to_the_account_once(harness: ShopHarness, made: GuestOrder) -> None:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = harness.take_messages("order_notification")
+    (message,) = published(harness, "order_notification")
     gil = register_gil(harness)
     customers.change_email(harness.shop, gil, gil.id, lambda: "Gil@example.com")
     assert join_orders(harness.shop, gil, gil.id).order_ids == [made.placed.order.order_id]
@@ -111,8 +96,7 @@ def test_a_mail_about_an_event_before_the_move_goes_to_the_account_once(harness:
 
 
 def test_a_mail_that_was_sent_before_the_move_is_not_sent_again(harness: ShopHarness, made: GuestOrder) -> None:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = harness.take_messages("order_notification")
+    (message,) = published(harness, "order_notification")
     assert failed_ids(order_notification_worker, message) == []
     gil = register_gil(harness)
     assert join_orders(harness.shop, gil, gil.id).order_ids == [made.placed.order.order_id]

@@ -4,11 +4,12 @@ import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from functions.handlers import event_publisher, import_worker
+from functions.handlers import import_worker
 from functions.model.entities import Product, Rejected, Stock
 from functions.model.patterns import IMPORT_LINES_BY_PART
 from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
@@ -19,6 +20,7 @@ from local.world.harness import STAFF, ShopHarness
 from proof.support.actors import ensure_category, get_stock
 from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
 from proof.support.examples import many
+from tests.support.handlers import published
 
 Message = dict[str, Any]
 _keys = itertools.count()
@@ -39,9 +41,7 @@ def send(harness: ShopHarness, *lines: ParsedLine | Rejected) -> str:
     return str(answer.result["import_id"])
 
 
-def queued(harness: ShopHarness) -> list[Message]:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("import")
+queued = partial(published, queue="import")
 
 
 def handle(*messages: Message, delivery: int = 1) -> list[str]:
@@ -83,9 +83,7 @@ def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> Non
 
 
 # writes ---------------------------------------------------------------------------------------------------------------
-def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(
-    harness: ShopHarness,
-) -> None:
+def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(harness: ShopHarness) -> None:
     harness.open_shop(available=10)
     ensure_category(harness.shop, "/jugs/")
     import_id = send(
@@ -159,23 +157,13 @@ def test_a_line_that_the_table_rejects_is_rejected_and_the_next_is_written(harne
     assert why(harness, import_id) == [(1, "line", "cannot be stored")]
 
 
-def test_errors_at_upload_and_errors_at_work_are_in_one_report_in_the_order_of_lines(
-    harness: ShopHarness,
-) -> None:
+def test_errors_at_upload_and_errors_at_work_are_in_one_report_in_the_order_of_lines(harness: ShopHarness) -> None:
     harness.open_shop()
     wrong = [line(number, "mug", currency="USD") for number in (1, 3)]
     import_id = send(harness, wrong[0], Rejected(line=2, field="price", why="is required"), line(4, "jug"))
     handle(*queued(harness))
     assert [(number, field) for number, field, _ in why(harness, import_id)] == [(1, "currency"), (2, "price")]
     assert counts(harness, import_id) == ("DONE", 1, 0, 2, 0)
-
-
-def test_a_line_is_one_transaction_with_the_part_that_counts_it(harness: ShopHarness) -> None:
-    send(harness, *jugs(3))
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        handle(*queued(harness))
-    kinds = [[next(iter(one)) for one in request["TransactItems"]] for request in writes]
-    assert kinds == [["Update", "Put", "Put"]] * 3
 
 
 # repeated deliveries --------------------------------------------------------------------------------------------------
@@ -216,9 +204,7 @@ def test_a_concurrent_change_is_kept_and_the_line_counts_as_retried(harness: Sho
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
     messages = queued(harness)
     with run_before_call(
-        "dynamodb",
-        "TransactWriteItems",
-        lambda: products.update_product(harness.shop, STAFF, "mug", category="/mugs/"),
+        "dynamodb", "TransactWriteItems", lambda: products.update_product(harness.shop, STAFF, "mug", category="/mugs/")
     ):
         handle(*messages)
     mug = products.get_product(harness.shop, "mug")

@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 
 from functions.adapters import webhook_sender
-from functions.handlers import event_publisher, webhook_worker
+from functions.handlers import webhook_worker
 from functions.model.patterns import DELIVERIES_OF_WEBHOOK, WEBHOOKS
 from functions.runtime import environment, subscriptions
 from functions.shop import webhooks
 from local.world.handlers import to_sqs_record
 from local.world.harness import STAFF, ShopHarness
+from tests.support.handlers import published
 from tests.support.webhook_receiver import HERE, OK, Receiver, receiving
 
 WEBHOOKS_COUNT = 1000
@@ -51,8 +52,7 @@ def test_a_thousand_webhooks_get_an_event_although_one_does_not_answer(
         harness.shop.table.run_concurrently([partial(subscribe, harness, receiver, path) for path in paths])
         harness.clock_offset += 2 * webhooks.ACTIVE_AFTER
         harness.place_order(mug=1)
-        event_publisher.handler({"Records": harness.new_records()}, None)
-        waiting = [*map(to_sqs_record, harness.take_messages("webhook"))]
+        waiting = [*map(to_sqs_record, published(harness, "webhook"))]
         durations: list[float] = []
         while waiting:
             context = RealTime()

@@ -13,7 +13,6 @@ import pytest
 
 from docs.pages.events import example_event
 from functions.dynamodb.keys import to_instant
-from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
 from functions.model.errors import NotAllowed
 from functions.model.events import EVENTS_BY_NAME
@@ -27,7 +26,7 @@ from local.world.harness import ANN, STAFF, ShopHarness
 from proof.mutants.test_access import open_api
 from proof.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
 from proof.support.http_client import Token
-from tests.support.handlers import failed_ids
+from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
 
@@ -39,11 +38,7 @@ def order_id(harness: ShopHarness) -> str:
     return harness.place_order(mug=1)
 
 
-def messages(harness: ShopHarness) -> list[Message]:
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("order_notification")
-
-
+messages = partial(published, queue="order_notification")
 handle = partial(failed_ids, notifications)
 
 
@@ -260,8 +255,4 @@ def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
     with fail_calls("sesv2", "SendEmail", error, message="ann@example.com is no address"):
         assert handle(message) == []
     (parked,) = harness.objects("failures").values()
-    assert json.loads(parked) == {
-        "reader": "order_notification",
-        "reason": f"Permanent: {error}",
-        "record": message,
-    }
+    assert json.loads(parked) == {"reader": "order_notification", "reason": f"Permanent: {error}", "record": message}

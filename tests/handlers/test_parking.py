@@ -76,9 +76,7 @@ def test_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_ot
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
 
-def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
-    harness: ShopHarness,
-) -> None:
+def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order("one", mug=1))
     placed, paid = [record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]

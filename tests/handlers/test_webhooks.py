@@ -7,15 +7,14 @@ import pytest
 from functions.adapters import webhook_sender
 from functions.adapters.event_bus import make_publisher
 from functions.handlers import event_publisher, webhook_retries, webhook_worker
-from functions.model.patterns import OUTBOX_OF_OBJECT
-from functions.model.retention import WEBHOOK_FAILING_DAYS
 from functions.runtime import clients
 from functions.shop.republishing import republish_order
 from functions.shop.webhook_deliveries import Answer, Message
-from functions.shop.webhooks import create_webhook, get_webhook, replay, valid_secrets
+from functions.shop.webhooks import create_webhook
 from local.world.harness import STAFF, ShopHarness
 from proof.support.client_faults import fail_calls
 from proof.support.lambda_context import FakeContext
+from tests.support.handlers import published
 
 TYPES = {"OrderPlaced", "OrderPaid", "OrderFulfilling", "PaymentCaptured", "InvoiceIssued", "ShipmentRequested"}
 
@@ -74,14 +73,6 @@ def test_each_webhook_gets_its_events_of_an_order(harness: ShopHarness, endpoint
     assert {*endpoints.ids("paid")} < {*endpoints.ids("all")}
 
 
-def test_without_webhooks_nothing_is_stored_or_queued(harness: ShopHarness, endpoints: Endpoints) -> None:
-    harness.open_shop()
-    order_id = harness.place_order("one", mug=1)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    assert harness.take_messages("webhook") == []
-    assert not harness.shop.table.query(OUTBOX_OF_OBJECT, object_id=f"ORDER:{order_id}/ORDER").items
-
-
 def test_an_event_that_cannot_be_stored_is_not_published_before_its_retry(
     harness: ShopHarness, endpoints: Endpoints
 ) -> None:
@@ -101,7 +92,7 @@ def test_a_broken_endpoint_delays_no_other_one_and_gets_its_events_later(
     harness: ShopHarness, endpoints: Endpoints
 ) -> None:
     harness.open_shop()
-    broken = subscribe(harness, "broken")
+    subscribe(harness, "broken")
     subscribe(harness, "good")
     endpoints.down = {"broken"}
     pay_an_order(harness)
@@ -111,26 +102,13 @@ def test_a_broken_endpoint_delays_no_other_one_and_gets_its_events_later(
     assert retry(harness, 60)["sent"] == len(TYPES)
     assert retry(harness, 60) == {"sent": 0, "failed": 0, "paused": 0}
     assert sorted(endpoints.ids("broken")) == sorted(endpoints.ids("good"))
-    secrets = valid_secrets(harness.shop, get_webhook(harness.shop, STAFF, broken))
-    assert {tuple(message.secrets) for message in endpoints.got if message.url == "broken"} == {tuple(secrets)}
-
-
-def test_a_webhook_that_fails_for_days_is_paused_and_counted(harness: ShopHarness, endpoints: Endpoints) -> None:
-    harness.open_shop()
-    webhook_id = subscribe(harness, "broken", "OrderPlaced")
-    endpoints.down = {"broken"}
-    pay_an_order(harness)
-    hours = 24 * WEBHOOK_FAILING_DAYS + 24
-    assert sum(retry(harness, 60)["paused"] for _ in range(hours)) == 1
-    assert get_webhook(harness.shop, STAFF, webhook_id).status == "PAUSED"
 
 
 def test_without_time_the_messages_and_the_retries_wait(harness: ShopHarness, endpoints: Endpoints) -> None:
     harness.open_shop()
     subscribe(harness, "all")
     harness.place_order("one", mug=1)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = harness.take_messages("webhook")
+    messages = published(harness, "webhook")
     assert len(webhook_worker.handler({"Records": messages}, FakeContext(19))["batchItemFailures"]) == len(messages) > 0
     assert endpoints.got == []
     assert webhook_worker.handler({"Records": messages}, FakeContext(120)) == {"batchItemFailures": []}
@@ -147,13 +125,3 @@ def test_what_staff_publish_again_is_sent_again_in_order(harness: ShopHarness, e
     republish_order(harness.shop, STAFF, order_id, publish)
     harness.process_all()
     assert endpoints.ids("all") == first
-
-
-def test_a_replay_begins_with_the_next_run(harness: ShopHarness, endpoints: Endpoints) -> None:
-    harness.open_shop()
-    since = harness.shop.now_instant()
-    webhook_id = subscribe(harness, "all")
-    pay_an_order(harness)
-    endpoints.got.clear()
-    replay(harness.shop, STAFF, webhook_id, since, ["OrderPaid"])
-    assert retry(harness, 1)["sent"] == len(endpoints.got) == 1

@@ -40,22 +40,17 @@ def counted(context: FakeContext, numbers: range, seconds: float = 1) -> tuple[W
     return WorkList(iter(numbers), context.spending(seconds, handle)), done
 
 
-def test_a_run_starts_no_item_when_less_than_its_margin_is_left(told: EmittedMetrics) -> None:
+@pytest.mark.parametrize(("items", "out_of_time"), [(4, []), (100, [1])])
+def test_a_run_starts_no_item_when_less_than_its_margin_is_left(
+    told: EmittedMetrics, items: int, out_of_time: list[int]
+) -> None:
     context = FakeContext(MARGIN_SECONDS + 3)
-    work, done = counted(context, range(100))
+    work, done = counted(context, range(items))
     call(ScheduledRun("order_deadlines", TimeLimit(context)), work)
     assert done == [0, 1, 2, 3], "the last one began exactly at the margin"
-    assert (work.done, work.is_complete) == (4, False)
-    assert told.values(metrics.OUT_OF_TIME, function="order_deadlines") == [1]
+    assert (work.done, work.is_complete) == (4, items == 4)
+    assert told.values(metrics.OUT_OF_TIME, function="order_deadlines") == out_of_time
     assert told.values(metrics.EFFECTS_FAILED) == [], "items that are left for the next run are no failures"
-
-
-def test_a_run_that_ends_in_time_reports_no_lack_of_it(told: EmittedMetrics) -> None:
-    context = FakeContext(MARGIN_SECONDS + 3)
-    work, done = counted(context, range(4))
-    call(ScheduledRun("order_deadlines", TimeLimit(context)), work)
-    assert (done, work.is_complete) == ([0, 1, 2, 3], True)
-    assert told.values(metrics.OUT_OF_TIME, function="order_deadlines") == []
 
 
 def test_every_list_gets_its_share_of_the_time() -> None:

@@ -1,8 +1,9 @@
 """Fixtures for a shop with its own table: one whose requests are recorded, and the same shop for a second process."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +32,24 @@ def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tupl
     return items, next(ids)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TappedShop(ShopContext):
+    """A shop with what surrounds it: `wire` records its requests and can change their answers, `clock` is its clock.
+
+    `rival`: the same shop as another process sees it. Its requests bypass the tap, so a test can interleave them.
+    """
+
+    wire: WireTap
+    clock: ManualClock
+    rival: ShopContext
+
+    def meanwhile(
+        self, act: Callable[[ShopContext], object], operation: str = "TransactWriteItems", call: int = 1
+    ) -> None:
+        """Let the rival act just before a request of this operation. `call`: the number of the request, from 1."""
+        self.wire.run_before_call(operation, lambda: act(self.rival), call=call)
+
+
 @pytest.fixture
 def shop(
     wire: WireTap,
@@ -38,20 +57,20 @@ def shop(
     new_table: Callable[[], str],
     dynamodb: "DynamoDBClient",
     opened: tuple[list[Item], int],
-) -> ShopContext:
+) -> TappedShop:
     """An open shop with ten mugs and ten pots. Ann and Bob are its customers."""
     items, next_id = opened
     ids = count(next_id)
     table = Table(wire.client, new_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     write_items(dynamodb, table.name, items)
-    return ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
+    common: dict[str, Any] = {"new_id": lambda: f"id-{next(ids)}", "pepper": lambda: b"pepper"}
+    rival = ShopContext(table=replace(table, client=dynamodb), **common)
+    return TappedShop(table=table, wire=wire, clock=clock, rival=rival, **common)
 
 
 @pytest.fixture
-def rival(shop: ShopContext, clock: ManualClock, dynamodb: "DynamoDBClient") -> ShopContext:
-    """The same shop as another process sees it. Its requests bypass the tap, so a test can interleave them."""
-    table = Table(dynamodb, shop.table.name, ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
-    return ShopContext(table=table, new_id=shop.new_id, pepper=shop.pepper)
+def rival(shop: TappedShop) -> ShopContext:
+    return shop.rival
 
 
 @pytest.fixture(scope="module")

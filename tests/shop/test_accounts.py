@@ -2,13 +2,12 @@
 
 import json
 import re
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from functions.model.errors import (
-    AlreadyExists,
     IdempotencyKeyReused,
     InsufficientFunds,
     InvalidInput,
@@ -17,15 +16,13 @@ from functions.model.errors import (
     WrongCurrency,
 )
 from functions.model.money import MAX_MINOR_UNITS
-from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE
-from proof.support.client_faults import WireTap
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -72,14 +69,14 @@ def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: 
             accounts.issue_gift_card(shop, STAFF, "k", amount, currency)  # type: ignore[arg-type]
 
 
-def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: ShopContext, rival: ShopContext) -> None:
+def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: TappedShop) -> None:
     code = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR").result["code"]
     transfer(shop, "t", code, new_store_credit(shop), 100)
     written = json.dumps(contents(shop), default=str)
     assert "GIFT_CARD" in written
     for spelled in (code, code.replace("-", ""), code.lower(), code.lower().replace("-", "")):
         assert spelled not in written
-    elsewhere = ShopContext(table=rival.table, new_id=rival.new_id, pepper=lambda: b"another")
+    elsewhere = ShopContext(table=shop.rival.table, new_id=shop.rival.new_id, pepper=lambda: b"another")
     assert accounts.issue_gift_card(elsewhere, STAFF, "k3", 1, "EUR").result["code"] != code
     with pytest.raises(NotFound):
         accounts.get_gift_card(elsewhere, code)
@@ -97,18 +94,6 @@ def test_letters_that_look_like_digits_are_taken_for_them(shop: ShopContext) -> 
     assert one != accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
 
 
-def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: ShopContext, clock: ManualClock) -> None:
-    first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
-    clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
-    for image in contents(shop):
-        if image["type"]["S"] == "Command":
-            shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
-    with pytest.raises(AlreadyExists) as refusal:
-        accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
-    assert refusal.value.what == "gift card"
-    assert balance(shop, first.result["account_id"]) == 5000
-
-
 def test_store_credit_is_one_account_for_each_customer_and_currency(shop: ShopContext) -> None:
     first, more, dollars = new_store_credit(shop, 500), new_store_credit(shop, 70), new_store_credit(shop, 3, "USD")
     bobs = new_store_credit(shop, 9, customer_id=BOB.id)
@@ -122,10 +107,8 @@ def test_store_credit_is_one_account_for_each_customer_and_currency(shop: ShopCo
     assert (found.kind, found.customer_id, found.currency, found.version) == ("STORE_CREDIT", "ann", "EUR", 2)
 
 
-def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: customers.change_profile(rival, ANN, ANN.id, "Ann Oak"))
+def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(shop: TappedShop) -> None:
+    shop.meanwhile(lambda rival: customers.change_profile(rival, ANN, ANN.id, "Ann Oak"))
     assert balance(shop, new_store_credit(shop, 500)) == 500
 
 
@@ -199,25 +182,17 @@ def test_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
     assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "the key is not used up"
 
 
-def test_an_erased_customer_receives_no_money(shop: ShopContext) -> None:
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_an_erased_customer_receives_no_money(shop: TappedShop, meanwhile: bool) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    erasure.erase_customer(shop, BOB, BOB.id)
+    erase = partial(erasure.erase_customer, caller=BOB, customer_id=BOB.id)
+    shop.meanwhile(erase) if meanwhile else erase(shop)
     with pytest.raises(NotFound) as refusal:
         transfer(shop, "t", mine, bobs, 200)
     assert (refusal.value.what, balance(shop, mine), balance(shop, bobs)) == ("receiving account", 500, 10)
     with pytest.raises(NotFound) as refusal:
         new_store_credit(shop, 1, customer_id=BOB.id)
     assert (refusal.value.what, balance(shop, bobs)) == ("customer", 10)
-
-
-def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, BOB, BOB.id))
-    with pytest.raises(NotFound):
-        transfer(shop, "t", mine, bobs, 200)
-    assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
 
 
 def test_a_gift_cards_id_spends_nothing_without_its_code(shop: ShopContext) -> None:
@@ -234,22 +209,20 @@ def test_staff_cannot_spend_the_credit_of_a_customer(shop: ShopContext) -> None:
 
 
 # concurrent changes ---------------------------------------------------------------------------------------------------
-def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(shop: TappedShop) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.run_before_call(
-        "TransactWriteItems", lambda: change_balance(rival, mine, -100), lambda: change_balance(rival, bobs, 1)
+    shop.wire.run_before_call(
+        "TransactWriteItems",
+        lambda: change_balance(shop.rival, mine, -100),
+        lambda: change_balance(shop.rival, bobs, 1),
     )
     assert transfer(shop, "t", mine, bobs, 200).result["balance"] == 200
     assert (balance(shop, mine), balance(shop, bobs)) == (200, 211)
     assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, bobs) == []
 
 
-def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: new_store_credit(rival, 30))
+def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: TappedShop) -> None:
+    shop.meanwhile(lambda rival: new_store_credit(rival, 30))
     mine = new_store_credit(shop, 500)
     assert [entry.balance for entry in ledger(shop, mine)] == [30, 530]
 
@@ -288,12 +261,12 @@ def test_a_customers_accounts_are_their_own(shop: ShopContext) -> None:
         accounts.list_accounts_of_customer(shop, ListRequest(BOB, 10), ANN.id)
 
 
-def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: ShopContext, wire: WireTap) -> None:
+def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: TappedShop) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
-    wire.clear()
+    shop.wire.clear()
     transfer(shop, "t", mine, bobs, 1)
-    assert wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
-    assert len(wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, command, and Bob"
-    wire.clear()
+    assert shop.wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
+    assert len(shop.wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, command, and Bob"
+    shop.wire.clear()
     accounts.get_account(shop, ANN, mine)
-    assert (wire.operations, wire.units) == (["GetItem"], 1)
+    assert (shop.wire.operations, shop.wire.units) == (["GetItem"], 1)

@@ -17,18 +17,18 @@ from functions.shop.lists import ListRequest
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, HOME_ADDRESS, STAFF, place
-from proof.support.client_faults import WireTap, reply_with
+from proof.support.client_faults import reply_with
 from proof.support.samples import SAMPLES, moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.pages import every_page
 
 
 @pytest.fixture
-def shop(shop: ShopContext, wire: WireTap) -> ShopContext:
+def shop(shop: TappedShop) -> TappedShop:
     """Create two companies without members."""
     companies.create_company(shop, STAFF, "acme", "Acme & Daughters")
     companies.create_company(shop, STAFF, "initech", "Initech")
-    wire.clear()
+    shop.wire.clear()
     return shop
 
 
@@ -47,9 +47,9 @@ def members(shop: ShopContext, company_id: str = "acme") -> list[str]:
 
 
 # companies ------------------------------------------------------------------------------------------------------------
-def test_a_company_is_made_once_and_found_at_once(shop: ShopContext, wire: WireTap) -> None:
+def test_a_company_is_made_once_and_found_at_once(shop: TappedShop) -> None:
     made = companies.create_company(shop, STAFF, "hooli", "Hooli")
-    assert wire.operations == ["PutItem"]
+    assert shop.wire.operations == ["PutItem"]
     assert (made.name, made.created_at, made.version) == ("Hooli", moment(), 1)
     with pytest.raises(AlreadyExists):
         companies.create_company(shop, STAFF, "hooli", "Another")
@@ -62,50 +62,43 @@ def test_a_customer_without_a_company_and_an_erased_customer_are_in_no_companys_
     assert "GSI1PK" not in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
 
 
-def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
+def test_a_companys_name_is_changed_and_nothing_else(shop: TappedShop) -> None:
     before = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert before is not None
-    clock.sleep(60)
+    shop.clock.sleep(60)
     renamed = companies.rename_company(shop, STAFF, "acme", "Acme")
     assert renamed == replace(before, name="Acme", updated_at=moment(1), version=2)
-    wire.clear()
+    shop.wire.clear()
     assert companies.rename_company(shop, STAFF, "acme", "Acme") == renamed
-    assert wire.operations == ["GetItem"], "a repeated command writes nothing"
-
-
-def test_two_new_names_at_once_are_given_one_after_the_other(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("UpdateItem", lambda: companies.rename_company(rival, STAFF, "acme", "Acme One"))
-    assert companies.rename_company(shop, STAFF, "acme", "Acme Two").version == 3
+    assert shop.wire.operations == ["GetItem"], "a repeated command writes nothing"
+    shop.meanwhile(lambda rival: companies.rename_company(rival, STAFF, "acme", "Acme One"), "UpdateItem")
+    assert companies.rename_company(shop, STAFF, "acme", "Acme Two").version == 4
 
 
 # members --------------------------------------------------------------------------------------------------------------
-def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
-    shop: ShopContext, clock: ManualClock, wire: WireTap
-) -> None:
+def test_a_customer_joins_a_company_that_there_is_in_one_transaction(shop: TappedShop) -> None:
     before = customers.get_customer(shop, ANN, "ann")
-    clock.sleep(60)
-    wire.clear()
+    shop.clock.sleep(60)
+    shop.wire.clear()
     joined = join(shop)
-    assert wire.operations == ["GetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["GetItem", "TransactWriteItems"]
     assert joined == replace(before, company_id="acme", version=2, updated_at=moment(1))
     assert customers.get_customer(shop, ANN, "ann") == joined
     assert (members(shop), members(shop, "initech")) == (["ann"], [])
-    wire.clear()
+    shop.wire.clear()
     assert join(shop) == joined
-    assert wire.operations == ["GetItem"], "a repeated command writes nothing"
+    assert shop.wire.operations == ["GetItem"], "a repeated command writes nothing"
 
 
-def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: ShopContext, wire: WireTap) -> None:
+def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: TappedShop) -> None:
     join(shop)
-    wire.clear()
+    shop.wire.clear()
     left = leave(shop)
-    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (left.company_id, members(shop)) == (None, [])
-    wire.clear()
+    shop.wire.clear()
     assert leave(shop) == left, "a repeated command has the same result"
-    assert wire.operations == ["GetItem", "GetItem"], "a repeated command writes nothing"
+    assert shop.wire.operations == ["GetItem", "GetItem"], "a repeated command writes nothing"
     assert join(shop, "initech").company_id == "initech"
     assert leave(shop, "acme").company_id == "initech", "a member of another company stays there"
 
@@ -144,10 +137,8 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: ShopContext) -> No
         companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme")
 
 
-def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("DeleteItem", lambda: join(rival))
+def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(shop: TappedShop) -> None:
+    shop.meanwhile(join, "DeleteItem")
     with pytest.raises(NotEmpty):
         companies.delete_company(shop, STAFF, "acme")
 
@@ -183,53 +174,43 @@ def test_a_member_of_a_missing_company_can_leave_and_be_erased(
 
 
 # concurrent commands --------------------------------------------------------------------------------------------------
-def test_a_customer_who_joins_two_companies_at_once_is_in_one(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: join(rival, "initech"))
+def test_a_customer_who_joins_two_companies_at_once_is_in_one(shop: TappedShop) -> None:
+    shop.meanwhile(lambda rival: join(rival, "initech"))
     with pytest.raises(InAnotherCompany):
         join(shop)
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_customer_who_joins_during_their_erasure_is_in_no_company(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, "ann"))
+def test_a_customer_who_joins_during_their_erasure_is_in_no_company(shop: TappedShop) -> None:
+    shop.meanwhile(lambda rival: erasure.erase_customer(rival, ANN, "ann"))
     with pytest.raises(NotFound):
         join(shop)
     assert members(shop) == []
 
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
-def test_a_customer_who_is_erased_while_joining_is_in_no_company(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, at: str, call: int
-) -> None:
-    wire.run_before_call(at, lambda: join(rival), call=call)
+def test_a_customer_who_is_erased_while_joining_is_in_no_company(shop: TappedShop, at: str, call: int) -> None:
+    shop.meanwhile(join, at, call=call)
     erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == []
 
 
-def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(shop: TappedShop) -> None:
     join(shop)
 
     def move_on() -> None:
-        leave(rival)
-        join(rival, "initech")
+        leave(shop.rival)
+        join(shop.rival, "initech")
 
-    wire.run_before_call("TransactWriteItems", move_on)
+    shop.wire.run_before_call("TransactWriteItems", move_on)
     assert leave(shop).company_id == "initech"
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
+def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(shop: TappedShop) -> None:
+    shop.meanwhile(lambda rival: companies.rename_company(rival, STAFF, "acme", "Acme"))
     join(shop)
-    assert wire.operations == ["GetItem", "TransactWriteItems"], "a concurrent rename is no conflict"
+    assert shop.wire.operations == ["GetItem", "TransactWriteItems"], "a concurrent rename is no conflict"
 
 
 # the page -------------------------------------------------------------------------------------------------------------
@@ -240,18 +221,16 @@ def fill(shop: ShopContext, number: int) -> None:
         shop.table.write(put_if_absent(t.CUSTOMER, member))
 
 
-def test_a_company_and_its_members_are_one_query_and_one_more_read_for_a_member(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_a_company_and_its_members_are_one_query_and_one_more_read_for_a_member(shop: TappedShop) -> None:
     join(shop)
-    wire.clear()
+    shop.wire.clear()
     page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
-    assert wire.operations == ["Query"]
+    assert shop.wire.operations == ["Query"]
     assert page.company == shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert page.members == (customers.get_customer(shop, ANN, "ann"),)
-    wire.clear()
+    shop.wire.clear()
     assert companies.get_company_with_members(shop, ListRequest(ANN, 10), "acme") == page
-    assert wire.operations == ["GetItem", "Query"], "whether Ann is a member is read first"
+    assert shop.wire.operations == ["GetItem", "Query"], "whether Ann is a member is read first"
 
 
 def test_a_customer_who_has_left_gets_no_further_page(shop: ShopContext) -> None:
@@ -279,9 +258,9 @@ def test_page_after_page_the_company_and_every_member_come_once(shop: ShopContex
     assert seen == list(shop.table.query_all(COMPANY_WITH_MEMBERS, company_id="acme"))
 
 
-def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: ShopContext, wire: WireTap) -> None:
+def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: TappedShop) -> None:
     nothing: dict[str, Any] = {"Items": [], "Count": 0, "ScannedCount": 0}
-    wire.reply_next("Query", reply_with(nothing), reply_with(nothing))
+    shop.wire.reply_next("Query", reply_with(nothing), reply_with(nothing))
     page = companies.get_company_with_members(shop, ListRequest(STAFF, 10), "acme")
     assert (page.company and page.company.name, page.members) == ("Acme & Daughters", ())
     with pytest.raises(NotFound):

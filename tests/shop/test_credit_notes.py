@@ -34,14 +34,12 @@ from proof.support.actors import (
     place,
     report_dispute,
     report_external_refund,
-    run_concurrently,
     set_shipping_prices,
     ship_part_then_cancel,
 )
-from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.shop.test_discounts import offer
 from tests.support.order_money import deliver_order, return_pieces
 
@@ -89,22 +87,20 @@ def refunded(shop: ShopContext, order: Order) -> int:
     return now.refunded
 
 
-def test_an_order_that_keeps_its_money_has_no_credit_note(shop: ShopContext, order: Order, wire: WireTap) -> None:
-    wire.clear()
+def test_an_order_that_keeps_its_money_has_no_credit_note(shop: TappedShop, order: Order) -> None:
+    shop.wire.clear()
     assert issue_credit_note(shop, order.order_id) is None
-    assert wire.operations == ["GetItem", "Query"]
+    assert shop.wire.operations == ["GetItem", "Query"]
     assert notes_of(shop, order) == []
 
 
-def test_a_return_is_credited_with_its_share_of_the_discount_and_of_the_taxes(
-    shop: ShopContext, order: Order, clock: ManualClock, wire: WireTap
-) -> None:
-    clock.sleep(60)
+def test_a_return_is_credited_with_its_share_of_the_discount_and_of_the_taxes(shop: TappedShop, order: Order) -> None:
+    shop.clock.sleep(60)
     back = return_pieces(shop, order, mug=1, book=1).result["amount"]
-    wire.clear()
+    shop.wire.clear()
     assert issue_credit_note(shop, order.order_id) == "CN-00000001"
-    assert wire.operations == ["GetItem", "Query", "TransactWriteItems"]
-    assert dict(wire.units_of) == {"GetItem": 1, "Query": 1, "TransactWriteItems": 7}
+    assert shop.wire.operations == ["GetItem", "Query", "TransactWriteItems"]
+    assert dict(shop.wire.units_of) == {"GetItem": 1, "Query": 1, "TransactWriteItems": 7}
     invoice = get_invoice_of_order(shop, ANN, order.order_id)
     assert notes_of(shop, order) == [
         replace(
@@ -215,25 +211,16 @@ def interrupted(shop: ShopContext, order_id: str) -> None:
     raise InterruptedError
 
 
-def test_two_workers_issue_one_credit_note(shop: ShopContext, order: Order) -> None:
-    return_pieces(shop, order, mug=1)
-    issue = lambda: issue_credit_note(shop, order.order_id)  # noqa: E731
-    assert set(run_concurrently(issue, issue)) == {"CN-00000001", None}
-    other = sold(shop, "key-2", mug=1)
-    return_pieces(shop, other, "back of another", mug=1)
-    assert [note.invoice_id for note in notes_of(shop, other)] == ["CN-00000002"]
-
-
 def test_two_workers_issue_one_credit_note_at_the_turn_of_a_year(
-    shop: ShopContext, order: Order, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    shop: TappedShop, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     return_pieces(shop, order, mug=1)
-    clock.now = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
+    shop.clock.now = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
     issued = []
 
     def overtaken(row: Row[Invoice], note: Invoice) -> Write[Invoice]:
         monkeypatch.undo()
-        clock.sleep(2)
+        shop.clock.sleep(2)
         issued.append(issue_credit_note(shop, order.order_id))
         return put_if_absent(row, note)
 

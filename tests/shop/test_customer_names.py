@@ -18,9 +18,10 @@ from functions.shop.customers import change_profile
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, BOB, get_order, pay, place, place_order_as
-from proof.support.client_faults import ProcessKilled, WireTap
+from proof.support.client_faults import ProcessKilled
 from proof.support.samples import order as sample
 from proof.support.tapped_client import START
+from tests.shop.conftest import TappedShop
 
 PAST_A_PAGE = ORDERS_PER_PAGE + 20
 CHANGE = "change-1"
@@ -46,53 +47,49 @@ def names_on(shop: ShopContext, ids: list[str]) -> list[str | None]:
     return [get_order(shop, id).customer_name for id in ids]
 
 
-def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone(shop: TappedShop) -> None:
     order = listed(shop, place(shop, mug=1))
     change_profile(shop, ANN, ANN.id, "Ann Elm")
-    wire.clear()
+    shop.wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == 1
-    assert wire.operations == ["GetItem", "GetItem", "Query", "UpdateItem"]
-    assert dict(wire.units_of) == {"GetItem": 1.0 + 1.0, "Query": 1.0, "UpdateItem": 1.0 + 1.0}
+    assert shop.wire.operations == ["GetItem", "GetItem", "Query", "UpdateItem"]
+    assert dict(shop.wire.units_of) == {"GetItem": 1.0 + 1.0, "Query": 1.0, "UpdateItem": 1.0 + 1.0}
     assert get_order(shop, order.order_id) == replace(order, customer_name="Ann Elm", customer_version=2)
 
 
-def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: ShopContext, wire: WireTap) -> None:
+def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: TappedShop) -> None:
     order = place(shop, mug=1)
-    wire.clear()
+    shop.wire.clear()
     refresh_name(shop, order)
-    assert (wire.operations, wire.units) == (["GetItem"], 1.0)
+    assert (shop.wire.operations, shop.wire.units) == (["GetItem"], 1.0)
 
 
-def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: ShopContext, wire: WireTap) -> None:
+def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: TappedShop) -> None:
     ids = many(shop, PAST_A_PAGE)
     change_profile(shop, ANN, ANN.id, "Ann Elm")
-    wire.clear()
+    shop.wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == PAST_A_PAGE
-    assert wire.operations.count("Query") == 2
-    assert wire.operations.count("UpdateItem") == PAST_A_PAGE
-    assert wire.operations.count("PutItem") == 1, "the position of the second page is stored"
+    assert shop.wire.operations.count("Query") == 2
+    assert shop.wire.operations.count("UpdateItem") == PAST_A_PAGE
+    assert shop.wire.operations.count("PutItem") == 1, "the position of the second page is stored"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
-def test_another_delivery_goes_on_where_the_one_before_died(shop: ShopContext, wire: WireTap) -> None:
+def test_another_delivery_goes_on_where_the_one_before_died(shop: TappedShop) -> None:
     ids = many(shop, PAST_A_PAGE)
     change_profile(shop, ANN, ANN.id, "Ann Elm")
 
-    wire.run_before_call("PutItem", lambda: wire.crash_at("Query"))
+    shop.wire.run_before_call("PutItem", lambda: shop.wire.crash_at("Query"))
     with pytest.raises(ProcessKilled):
         propagate_name(shop, CHANGE, ANN.id)
     assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
-    wire.clear()
+    shop.wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == 20
-    assert wire.operations.count("UpdateItem") == 20, "orders that have the name already are not written again"
+    assert shop.wire.operations.count("UpdateItem") == 20, "orders that have the name already are not written again"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
-def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
-    shop: ShopContext, rival: ShopContext
-) -> None:
+def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: TappedShop) -> None:
     ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
     change_profile(shop, ANN, ANN.id, "Ann Elm")
     first = ReactionProgress(
@@ -100,7 +97,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
     )
     shop.table.write(put_if_absent(REACTION_PROGRESS, first))
     with pytest.raises(WriteConflict):
-        _beside(shop, lambda: propagate_name(rival, CHANGE, ANN.id))
+        _beside(shop, lambda: propagate_name(shop.rival, CHANGE, ANN.id))
     mark = shop.table.get(REACTION_PROGRESS_BY_ID, effect_id=CHANGE, reaction="customer_name")
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
@@ -121,40 +118,36 @@ def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
     propagate_name(shop, CHANGE, ANN.id)
 
 
-def test_an_older_name_never_replaces_a_newer_one(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
+def test_an_older_name_never_replaces_a_newer_one(shop: TappedShop) -> None:
     """A worker that read the customer before a second rename writes to the order after all other workers."""
     order = listed(shop, place(shop, mug=1))
     change_profile(shop, ANN, ANN.id, "Ann Elm")
 
     def once_more() -> None:
-        change_profile(rival, ANN, ANN.id, "Ann Oak")
-        assert propagate_name(rival, "change-2", ANN.id) == 1
+        change_profile(shop.rival, ANN, ANN.id, "Ann Oak")
+        assert propagate_name(shop.rival, "change-2", ANN.id) == 1
 
-    wire.run_before_call("Query", once_more)
+    shop.wire.run_before_call("Query", once_more)
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     found = get_order(shop, order.order_id)
     assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
 
 
-def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: TappedShop) -> None:
     order = listed(shop, place(shop, mug=1))
     change_profile(shop, ANN, ANN.id, "Ann Elm")
-    wire.clear()
-    wire.run_before_call("TransactWriteItems", lambda: propagate_name(rival, CHANGE, ANN.id))
+    shop.wire.clear()
+    shop.meanwhile(lambda rival: propagate_name(rival, CHANGE, ANN.id))
     pay(shop, order)
-    assert wire.operations.count("TransactWriteItems") == 1, "the command was not decided again"
+    assert shop.wire.operations.count("TransactWriteItems") == 1, "the command was not decided again"
     found = get_order(shop, order.order_id)
     assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
 
 
-def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(shop: TappedShop) -> None:
     order = listed(shop, place(shop, mug=1))
     change_profile(shop, ANN, ANN.id, "Ann Elm")
-    wire.run_before_call("UpdateItem", lambda: cancel_order(rival, ANN, order.order_id))
+    shop.meanwhile(lambda rival: cancel_order(rival, ANN, order.order_id), "UpdateItem")
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     closed = get_order(shop, order.order_id)
     assert (closed.status, closed.customer_name) == ("CANCELLED", "Ann Ash")

@@ -58,9 +58,7 @@ def most_accepted(processes: int, seconds: float) -> float:
     return BURST + UNCOUNTED_WRITES + seconds / SECONDS_PER_WRITE + processes * UNCOUNTED_WRITES * bursts
 
 
-@given(
-    gaps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from((0, 0, 0, 0.05, 0.4, 1, 5, 30))), max_size=120),
-)
+@given(gaps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from((0, 0, 0, 0.05, 0.4, 1, 5, 30))), max_size=120))
 def test_no_sequence_of_writes_exceeds_burst_and_rate(shop: ShopContext, gaps: list[tuple[int, float]]) -> None:
     processes, at, accepted = start_processes(shop, 0, 0, 0), 0.0, []
     for number, gap in gaps:

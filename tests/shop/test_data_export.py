@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -86,28 +87,17 @@ def test_an_archived_order_is_exported_from_its_object_with_its_invoice_once(har
     assert types_of_order(iter([found])) == before
 
 
-LAST_BEFORE = pytest.mark.parametrize("last", ["OrderSummary", "Invoice", "Order", "Payment", "Shipment"])
-
-
-@LAST_BEFORE
-def test_an_order_that_is_archived_between_two_pages_is_exported_once_and_completely(
-    harness: ShopHarness, last: str
-) -> None:
-    delivered_order(harness)
-    before = types_of_order(pages(harness))
-
-    assert types_of_order(pages_with_act_after(harness, last, lambda: archive_orders(harness))) == before
-
-
-@LAST_BEFORE
-def test_an_order_that_is_restored_between_two_pages_is_exported_once_and_completely(
-    harness: ShopHarness, last: str
+@pytest.mark.parametrize("last", ["OrderSummary", "Invoice", "Order", "Payment", "Shipment"])
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_an_order_that_is_archived_or_restored_between_two_pages_is_exported_once_and_completely(
+    harness: ShopHarness, last: str, is_restored: bool
 ) -> None:
     order_id = delivered_order(harness)
     before = types_of_order(pages(harness))
-    archive_orders(harness)
-
-    assert types_of_order(pages_with_act_after(harness, last, lambda: restore_order(harness, order_id))) == before
+    if is_restored:
+        archive_orders(harness)
+    act = partial(restore_order, harness, order_id) if is_restored else partial(archive_orders, harness)
+    assert types_of_order(pages_with_act_after(harness, last, act)) == before
 
 
 def test_an_order_that_is_archived_while_a_page_is_read_is_exported_completely(harness: ShopHarness) -> None:

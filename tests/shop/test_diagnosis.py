@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import get_args
+from functools import partial
+from typing import Any, get_args
 
 import pytest
 
@@ -29,250 +30,135 @@ from proof.support.client_faults import fail_calls
 from tests.support.handlers import failed_ids
 
 Build = Callable[[ShopHarness], str]
-SITUATIONS: dict[str, Build] = {}
+Step = Callable[[ShopHarness, str], object]
 OUTSIDE = {"record_parked", "dead_letter", "address_suppressed"}
 
 
-def situation(build: Build) -> Build:
-    """Register a function that brings an order into the state of the cause with the function's name."""
-    SITUATIONS[build.__name__] = build
+def after(start: Build, *steps: Step) -> Build:
+    """Return a function that takes these steps with an order, and returns the order's id."""
+
+    def build(harness: ShopHarness) -> str:
+        order_id = start(harness)
+        for step in steps:
+            step(harness, order_id)
+        return order_id
+
     return build
 
 
-def later(harness: ShopHarness, **wait: float) -> None:
-    harness.clock_offset += timedelta(**wait)
+def wait(**time: float) -> Step:
+    def step(harness: ShopHarness, _: str) -> None:
+        harness.clock_offset += timedelta(**time)
+
+    return step
 
 
-def placed(harness: ShopHarness) -> str:
-    order_id = harness.place_order()
-    harness.process_all()
-    return order_id
+def process(harness: ShopHarness, _: str, without: str = "") -> None:
+    """Deliver all records and messages, except those of the function `without`."""
+    harness.process_all(is_delivered=lambda function, record: function != without)
 
 
-def fulfilled(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    harness.pay_order(order_id)
-    harness.process_all()
-    return order_id
+def answer(*behaviors: Any) -> Step:
+    """Return a step that sets the provider's next answers."""
+    return lambda harness, _: harness.provider.behaviors.extend(behaviors)
 
 
-def delivered(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    harness.process_all()
-    return order_id
+def decline(harness: ShopHarness, order_id: str) -> None:
+    started = start_payment(harness.shop, harness.provider, ANN, order_id)
+    order = get_order(harness.shop, order_id)
+    report_payment(harness.shop, order, payment_id=started.payment_id, outcome="failed", reason="card_declined")
 
 
-def archived(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
+def dispute(outcome: Any) -> Step:
+    return lambda harness, _: report_dispute(harness.shop, "pi_1", outcome)
+
+
+def refund(harness: ShopHarness, order_id: str) -> None:
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+
+
+def take_back(harness: ShopHarness, order_id: str) -> None:
+    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
+
+
+def place_backordered(harness: ShopHarness) -> str:
+    create_stocked_product(harness.shop, "jug", 0, backorder=True)
+    return harness.place_order(jug=1)
+
+
+def refuse_mail(code: str, status: int = 400) -> Build:
+    """Return a function that places an order and answers the request for its mail with this error of SES."""
+
+    def build(harness: ShopHarness) -> str:
+        order_id = harness.place_order()
+        event_publisher.handler({"Records": harness.new_records()}, None)
+        with fail_calls("sesv2", "SendEmail", code, status=status):
+            failed_ids(order_notification_worker, *harness.take_messages("order_notification"))
+        return order_id
+
+    return build
+
+
+def choose_mails(**choices: bool) -> Step:
+    return lambda harness, _: customers.update_settings(harness.shop, ANN, ANN.id, "notifications", choices)
+
+
+def archive(harness: ShopHarness, _: str) -> None:
     assert failed_ids(archive_worker, *order_messages(expire_everything(harness))) == []
-    return order_id
+
+
+def fail_to_archive(harness: ShopHarness, _: str) -> None:
+    messages = order_messages(expire_everything(harness))
+    with fail_calls("s3", "PutObject", "SlowDown"):
+        assert failed_ids(archive_worker, *messages)
+
+
+placed = after(ShopHarness.place_order, process)
+fulfilled = after(placed, ShopHarness.pay_order, process)
+delivered = after(fulfilled, ShopHarness.dispatch_order, ShopHarness.deliver_order, process)
+archived = after(delivered, archive)
+no_fulfilment, no_mail, no_refund = (
+    partial(process, without=name) for name in ("fulfilment", "order_notification", "refund")
+)
+
+SITUATIONS: dict[str, Build] = {
+    # how an order comes into the state of each cause
+    "payment_unfinished": after(
+        placed, lambda harness, id: start_payment(harness.shop, harness.provider, ANN, id), wait(minutes=6)
+    ),
+    "payment_failed": after(placed, decline, wait(minutes=6)),
+    "lapse_due": after(placed, wait(minutes=36)),
+    "payment_unmatched": after(
+        placed, lambda harness, id: report_payment(harness.shop, get_order(harness.shop, id), currency="USD")
+    ),
+    "kept_event_unmatched": after(
+        placed, lambda harness, id: report_dispute(harness.shop, "pi_early", "opened", order_id=id)
+    ),
+    "kept_event_archived": after(archived, dispute("opened")),
+    "dispute_open": after(fulfilled, dispute("opened")),
+    "money_undocumented": after(fulfilled, lambda harness, _: report_external_refund(harness.shop, "pi_1", 100)),
+    "refund_late": after(fulfilled, answer(*["unavailable"] * 9), refund, no_refund, wait(minutes=6)),
+    "refund_pending": after(fulfilled, answer("pending"), refund, process),
+    "refund_failed": after(fulfilled, answer(REFUSED), refund, process),
+    "fulfilment_late": after(placed, ShopHarness.pay_order, no_fulfilment, wait(minutes=6)),
+    "credit_note_late": after(delivered, take_back, no_fulfilment, wait(minutes=6)),
+    "warehouse_silent": after(fulfilled, wait(days=3)),
+    "goods_backordered": after(place_backordered, ShopHarness.pay_order, process),
+    "cancellation_unanswered": after(
+        fulfilled, lambda harness, id: cancellation.cancel_order(harness.shop, ANN, id), process, wait(days=1)
+    ),
+    "mail_failed": after(refuse_mail("InternalFailure", 500), wait(seconds=MAIL_CLAIM_SECONDS)),
+    "mail_deferred": refuse_mail("SendingPausedException"),
+    "mail_missing": after(ShopHarness.place_order, no_mail, wait(minutes=6)),
+    "mail_switched_off": after(delivered, choose_mails(refunds=False), take_back, process),
+    "archive_waiting": after(delivered, lambda harness, _: expire_everything(harness)),
+    "archive_late": after(delivered, fail_to_archive, wait(minutes=6)),
+    "archive_postponed": after(delivered, dispute("opened"), process, archive, dispute("won")),
+}
 
 
 def causes(harness: ShopHarness, order_id: str) -> list[str]:
     return [one.name for one in diagnose(harness.shop, order_id).causes]
-
-
-# payments -------------------------------------------------------------------------------------------------------------
-@situation
-def payment_unfinished(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    start_payment(harness.shop, harness.provider, ANN, order_id)
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def payment_failed(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    started = start_payment(harness.shop, harness.provider, ANN, order_id)
-    order = get_order(harness.shop, order_id)
-    report_payment(harness.shop, order, payment_id=started.payment_id, outcome="failed", reason="card_declined")
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def lapse_due(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    later(harness, minutes=36)
-    return order_id
-
-
-@situation
-def payment_unmatched(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    report_payment(harness.shop, get_order(harness.shop, order_id), currency="USD")
-    return order_id
-
-
-@situation
-def kept_event_unmatched(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    report_dispute(harness.shop, "pi_early", "opened", order_id=order_id)
-    return order_id
-
-
-@situation
-def kept_event_archived(harness: ShopHarness) -> str:
-    order_id = archived(harness)
-    report_dispute(harness.shop, "pi_1", "opened")
-    return order_id
-
-
-@situation
-def dispute_open(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    report_dispute(harness.shop, "pi_1", "opened")
-    return order_id
-
-
-@situation
-def money_undocumented(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    report_external_refund(harness.shop, "pi_1", 100)
-    return order_id
-
-
-# refunds --------------------------------------------------------------------------------------------------------------
-@situation
-def refund_late(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    harness.provider.behaviors.extend(["unavailable"] * 9)
-    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
-    harness.process_all(is_delivered=lambda function, record: function != "refund")
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def refund_pending(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    harness.provider.behaviors.append("pending")
-    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
-    harness.process_all()
-    return order_id
-
-
-@situation
-def refund_failed(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    harness.provider.behaviors.append(REFUSED)
-    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
-    harness.process_all()
-    return order_id
-
-
-# fulfilment and the warehouse -----------------------------------------------------------------------------------------
-@situation
-def fulfilment_late(harness: ShopHarness) -> str:
-    order_id = placed(harness)
-    harness.pay_order(order_id)
-    harness.process_all(is_delivered=lambda function, record: function != "fulfilment")
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def credit_note_late(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
-    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
-    harness.process_all(is_delivered=lambda function, record: function != "fulfilment")
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def warehouse_silent(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    later(harness, days=3)
-    return order_id
-
-
-@situation
-def goods_backordered(harness: ShopHarness) -> str:
-    create_stocked_product(harness.shop, "jug", 0, backorder=True)
-    order_id = harness.place_order(jug=1)
-    harness.pay_order(order_id)
-    harness.process_all()
-    return order_id
-
-
-@situation
-def cancellation_unanswered(harness: ShopHarness) -> str:
-    order_id = fulfilled(harness)
-    cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all()
-    later(harness, days=1)
-    return order_id
-
-
-# mails ----------------------------------------------------------------------------------------------------------------
-def send_mails(harness: ShopHarness, code: str, text: str = "no", status: int = 400) -> str:
-    """Place an order and answer the request for its mail with an error of SES."""
-    order_id = harness.place_order()
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    with fail_calls("sesv2", "SendEmail", code, text, status=status):
-        failed_ids(order_notification_worker, *harness.take_messages("order_notification"))
-    return order_id
-
-
-@situation
-def mail_failed(harness: ShopHarness) -> str:
-    order_id = send_mails(harness, "InternalFailure", status=500)
-    later(harness, seconds=MAIL_CLAIM_SECONDS)
-    return order_id
-
-
-@situation
-def mail_deferred(harness: ShopHarness) -> str:
-    return send_mails(harness, "SendingPausedException")
-
-
-@situation
-def mail_missing(harness: ShopHarness) -> str:
-    order_id = harness.place_order()
-    harness.process_all(is_delivered=lambda function, record: function != "order_notification")
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def mail_switched_off(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"refunds": False})
-    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, {"mug": returns.ReturnedGoods(2, restock=True)})
-    harness.process_all()
-    return order_id
-
-
-# the archive ----------------------------------------------------------------------------------------------------------
-@situation
-def archive_waiting(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
-    expire_everything(harness)
-    return order_id
-
-
-@situation
-def archive_late(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
-    messages = order_messages(expire_everything(harness))
-    with fail_calls("s3", "PutObject", "SlowDown"):
-        assert failed_ids(archive_worker, *messages)
-    later(harness, minutes=6)
-    return order_id
-
-
-@situation
-def archive_postponed(harness: ShopHarness) -> str:
-    order_id = delivered(harness)
-    report_dispute(harness.shop, "pi_1", "opened")
-    harness.process_all()
-    assert failed_ids(archive_worker, *order_messages(expire_everything(harness))) == []
-    report_dispute(harness.shop, "pi_1", "won")
-    return order_id
 
 
 # the tests ------------------------------------------------------------------------------------------------------------
@@ -294,8 +180,8 @@ def test_an_order_in_trouble_shows_exactly_its_cause(harness: ShopHarness, name:
 
 def test_two_causes_at_once_show_both(harness: ShopHarness) -> None:
     harness.open_shop()
-    order_id = dispute_open(harness)
-    later(harness, days=3)
+    order_id = SITUATIONS["dispute_open"](harness)
+    harness.clock_offset += timedelta(days=3)
     assert causes(harness, order_id) == ["warehouse_silent", "dispute_open"]
 
 
@@ -319,7 +205,7 @@ def test_an_archived_order_waits_for_nothing(harness: ShopHarness) -> None:
 
 def test_a_cause_has_its_item_its_reason_and_the_deadline(harness: ShopHarness) -> None:
     harness.open_shop()
-    (found,) = diagnose(harness.shop, payment_failed(harness)).causes
+    (found,) = diagnose(harness.shop, SITUATIONS["payment_failed"](harness)).causes
     assert (found.subject, found.reason, found.action) == ("pi_1", "card_declined", "ask_customer")
     assert (
         found.next_at == diagnose(harness.shop, harness.place_order()).next_step.next_at
@@ -330,14 +216,14 @@ def test_another_payment_that_was_started_hides_a_failed_one(harness: ShopHarnes
     harness.open_shop()
     order_id = placed(harness)
     report_payment(harness.shop, get_order(harness.shop, order_id), payment_id="pi_old", outcome="failed")
-    later(harness, seconds=1)
+    harness.clock_offset += timedelta(seconds=1)
     start_payment(harness.shop, harness.provider, ANN, order_id)
     assert causes(harness, order_id) == []
 
 
 def test_a_choice_that_changed_after_the_event_explains_a_missing_mail(harness: ShopHarness) -> None:
     harness.open_shop()
-    order_id = mail_missing(harness)
+    order_id = SITUATIONS["mail_missing"](harness)
     for email in (False, True):
         customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": email})
         assert causes(harness, order_id) == ["mail_switched_off"]
@@ -345,7 +231,7 @@ def test_a_choice_that_changed_after_the_event_explains_a_missing_mail(harness: 
 
 def test_what_operators_found_is_shown_with_the_rest(harness: ShopHarness) -> None:
     harness.open_shop()
-    order_id = fulfilment_late(harness)
+    order_id = SITUATIONS["fulfilment_late"](harness)
     match = Match(harness.shop.now_instant(), "parked/1")
     found = diagnose(harness.shop, order_id, lambda customer: {"record_parked": [match]})
     assert [one.name for one in found.causes] == ["fulfilment_late", "record_parked"]

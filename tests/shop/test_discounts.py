@@ -34,10 +34,9 @@ from proof.support.actors import (
     set_shipping_prices,
     set_tax_rate,
 )
-from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.stream_records import read_stream_records
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 
 
 def offer(shop: ShopContext, code: str = "SPRING", rate: int = 1000, **more: Any) -> Discount:
@@ -85,9 +84,9 @@ def counted_in(order: Order) -> int:
 
 
 # new and ended codes --------------------------------------------------------------------------------------------------
-def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> None:
+def test_an_unlimited_code_is_one_write(shop: TappedShop) -> None:
     made = discounts.create_discount(shop, STAFF, " spring ", 1000)
-    assert wire.operations == ["PutItem"]
+    assert shop.wire.operations == ["PutItem"]
     expected = Discount(code="SPRING", rate=1000, valid_from=moment(), created_at=moment(), updated_at=moment())
     assert made == discounts.DiscountUsage(expected, None)
     assert discounts.get_discount_usage(shop, STAFF, "Spring") == made
@@ -97,10 +96,10 @@ def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> Non
     ("limit", "parts", "shares"), [(1, 1, [1]), (50, 1, [50]), (50, 4, [13, 13, 12, 12]), (20, 20, [1] * 20)]
 )
 def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
-    shop: ShopContext, wire: WireTap, limit: int, parts: int, shares: list[int]
+    shop: TappedShop, limit: int, parts: int, shares: list[int]
 ) -> None:
     assert discounts.create_discount(shop, STAFF, "SPRING", 1000, limit=limit, parts=parts).left == limit
-    assert wire.operations == ["TransactWriteItems"]
+    assert shop.wire.operations == ["TransactWriteItems"]
     assert left(shop) == shares
     assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == limit
 
@@ -138,16 +137,16 @@ def test_a_code_that_makes_no_sense_is_refused(shop: ShopContext, field: str, wr
         discounts.get_discount_usage(shop, STAFF, "SPRING")
 
 
-def test_a_code_is_ended_once_and_orders_keep_it(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
+def test_a_code_is_ended_once_and_orders_keep_it(shop: TappedShop) -> None:
     offer(shop, limit=5, valid_until=moment(60))
     order = bought(shop, "SPRING")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     ended = discounts.end_discount(shop, STAFF, "spring")
     assert (ended.discount.valid_until, ended.discount.version, ended.left) == (moment(1), 2, 4)
-    clock.sleep(60)
-    wire.clear()
+    shop.clock.sleep(60)
+    shop.wire.clear()
     assert discounts.end_discount(shop, STAFF, "SPRING") == ended
-    assert wire.operations == ["GetItem", "Query"]
+    assert shop.wire.operations == ["GetItem", "Query"]
     assert get_order(shop, order.order_id) == order
     assert why_not(shop, key="k") == f"it was valid until {moment(1)}"
 
@@ -172,12 +171,12 @@ def test_a_code_takes_its_rate_off_the_goods_and_nothing_off_shipping(shop: Shop
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_unlimited_code_is_read_and_never_written(shop: ShopContext, wire: WireTap) -> None:
+def test_an_unlimited_code_is_read_and_never_written(shop: TappedShop) -> None:
     offer(shop)
-    wire.clear()
+    shop.wire.clear()
     bought(shop, "SPRING")
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
-    written = [next(iter(one.values())) for one in wire.requests[1].body["TransactItems"]]
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    written = [next(iter(one.values())) for one in shop.wire.requests[1].body["TransactItems"]]
     assert not [one for one in written if "DISCOUNT" in str(one.get("Key"))]
     assert len(written) == 2, "only the order and the stock are written"
 
@@ -193,11 +192,11 @@ def test_an_unlimited_code_is_read_and_never_written(shop: ShopContext, wire: Wi
     ],
 )
 def test_a_code_is_valid_from_its_first_millisecond_to_before_its_end(
-    shop: ShopContext, clock: ManualClock, seconds: float, why: str
+    shop: TappedShop, seconds: float, why: str
 ) -> None:
     offer(shop, valid_from=moment(1), valid_until=moment(2))
-    clock.sleep(seconds)
-    assert shop.now_instant() == to_instant(clock.now)
+    shop.clock.sleep(seconds)
+    assert shop.now_instant() == to_instant(shop.clock.now)
     if why:
         assert why_not(shop) == why
     else:
@@ -243,11 +242,11 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: ShopContext) -> 
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: ManualClock) -> None:
+def test_the_idempotency_key_covers_the_discount_code(shop: TappedShop) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")
-    clock.sleep(86400)
+    shop.clock.sleep(86400)
     again = place_with(shop, ANN, "SPRING", "key-1")
     assert (again.order, again.replayed) == (order, True)
     with pytest.raises(IdempotencyKeyReused):
@@ -256,36 +255,29 @@ def test_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: 
 
 
 # the limit of a code --------------------------------------------------------------------------------------------------
-def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
+def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: TappedShop) -> None:
     offer(shop, limit=40, parts=4)
-    wire.clear()
+    shop.wire.clear()
     order = bought(shop, "SPRING")
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems"]
     part = hash_to_bucket(order.order_id, 4)
     assert order.discount == Discounted(code="SPRING", rate=1000, amount=250, part=part)
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 
-def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: ShopContext, wire: WireTap) -> None:
+def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: TappedShop) -> None:
     offer(shop, limit=4, parts=4)
     first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
     assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
-    wire.clear()
+    shop.wire.clear()
     assert sorted(counted_in(bought(shop, "SPRING", key, mug=1)) for key in others) == [0, 1, 3]
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "Query", "TransactWriteItems"] * 3
-    wire.clear()
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems", "Query", "TransactWriteItems"] * 3
+    shop.wire.clear()
     with pytest.raises(DiscountNotValid) as refusal:
         bought(shop, "SPRING", too_late, mug=1)
     assert refusal.value.why == "its redemption limit of 4 is reached"
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "Query"]
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems", "Query"]
     assert (left(shop), available_by_part(shop)) == ([0, 0, 0, 0], [6])
-
-
-def test_a_refused_order_redeems_nothing(shop: ShopContext) -> None:
-    offer(shop, limit=1)
-    with pytest.raises(OutOfStock):
-        bought(shop, "SPRING", mug=11)
-    assert left(shop) == [1]
 
 
 def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(shop: ShopContext) -> None:
@@ -296,22 +288,20 @@ def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(
     assert refusal.value.short == {"mug": 0}
 
 
-def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: ShopContext, wire: WireTap) -> None:
+def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 2, parts=2)
     offer(shop, limit=2, parts=2)
     one, two = keys_that_start_at(shop, 0, of=2)[:2]
     bought(shop, "SPRING", one, vase=1)
-    wire.clear()
+    shop.wire.clear()
     order = bought(shop, "SPRING", two, vase=1)
-    assert wire.operations.count("TransactWriteItems") == 3
+    assert shop.wire.operations.count("TransactWriteItems") == 3
     assert (order.lines["vase"].quantity_by_stock_part, counted_in(order)) == ({"1": 1}, 1)
 
 
-def test_two_orders_for_the_last_redemption_and_one_has_it(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_two_orders_for_the_last_redemption_and_one_has_it(shop: TappedShop) -> None:
     offer(shop, limit=1)
-    wire.run_before_call("TransactWriteItems", lambda: place_with(rival, BOB, "SPRING", "theirs"))
+    shop.meanwhile(lambda rival: place_with(rival, BOB, "SPRING", "theirs"))
     with pytest.raises(DiscountNotValid):
         place_with(shop, ANN, "SPRING", "mine")
     assert (left(shop), available_by_part(shop)) == ([0], [8])

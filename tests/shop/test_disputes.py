@@ -15,7 +15,7 @@ from functions.shop import cancellation, payments, refunds
 from functions.shop.accounts import store_credit_account_id
 from functions.shop.disputes import MAX_RETRIED_REFUNDS
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
-from functions.shop.refunds import MAX_PAYMENTS, build_refund
+from functions.shop.refunds import build_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
@@ -31,7 +31,7 @@ from proof.support.actors import (
     return_items,
     set_shipping_prices,
 )
-from proof.support.client_faults import WireTap
+from tests.shop.conftest import TappedShop
 from tests.support import order_money
 from tests.support.credit_actions import balance
 
@@ -72,36 +72,6 @@ def test_a_lost_dispute_takes_the_money_of_a_refund_that_is_not_sent(shop: ShopC
     assert found.disputes == {"dp_1": Dispute(status="LOST", amount=2500, reason="fraudulent")}
     assert get_order(shop, order.order_id).refunded == 2500
     assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
-
-
-def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order, amount=900)
-    dispute(shop, order, "opened")
-    dispute(shop, order, "lost")
-    waiting = get_order(shop, order.order_id)
-    assert (waiting.status, waiting.paid, waiting.refunded) == ("PENDING", 0, 0)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2")
-    assert get_order(shop, order.order_id).status == "PAID"
-
-
-@pytest.mark.parametrize("end", ["CANCELLED", "LAPSED"])
-def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_is_won(
-    shop: ShopContext, end: str
-) -> None:
-    order = place(shop)
-    report_payment(shop, order, amount=900)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=100)
-    dispute(shop, order, "opened")
-    ended = advance_to_status(shop, get_order(shop, order.order_id), end)
-    assert (ended.paid, ended.refunded) == (1000, 100)
-    dispute(shop, order, "won")
-    dispute(shop, order, "won")
-    assert get_order(shop, order.order_id).refunded == 1000
-    assert [(it.refund_id, it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [
-        ("pi_1-1", 900, end),
-        ("pi_2-1", 100, end),
-    ]
 
 
 @pytest.mark.parametrize("known", ["nothing", "authorised", "failed"])
@@ -171,44 +141,115 @@ def test_the_order_of_a_dispute_is_that_of_its_payment_whatever_its_metadata_say
     assert get_order(shop, order.order_id).refunded == 2500
 
 
-def test_a_lost_dispute_takes_its_amount_and_leaves_the_rest(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    dispute(shop, order, "opened", amount=500)
-    dispute(shop, order, "lost", amount=500, reason=None)
-    (payment,) = order_money.payments(shop, order.order_id)
-    assert (payment.status, payment.reason) == ("CAPTURED", "dispute lost")
-    lost = get_order(shop, order.order_id)
-    assert (money_of(lost), lost.withdrawn) == ((2500, 500, 0), 500)
-    for key, amount in (("first", 1250), ("second", 750)):
-        assert return_items(shop, order.order_id, key, mug=1).result["amount"] == amount
-    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
-
-
-def test_a_partly_lost_dispute_releases_what_is_owed(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    dispute(shop, order, "opened", amount=500)
-    for key in ("first", "second"):
-        return_items(shop, order.order_id, key, mug=1)
-    assert money_of(get_order(shop, order.order_id)) == (2500, 0, 2500)
-    dispute(shop, order, "lost", amount=500)
-    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
-    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [2000]
-
-
 def test_a_dispute_in_another_currency_is_one_of_the_whole_payment(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    dispute(shop, order, "lost", amount=27, currency="USD")
+    dispute(shop, order, "lost", amount=27, currency="USD", reason=None)
     assert get_order(shop, order.order_id).refunded == 2500
+    assert order_money.payments(shop, order.order_id)[0].reason == "dispute lost"
 
 
-def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: ShopContext) -> None:
+# examples -------------------------------------------------------------------------------------------------------------
+def take_step(shop: ShopContext, order: Order, step: str) -> None:
+    """Take a step: what happens, an amount, and the payment (pi_), the dispute (dp_) or the provider's refund (re_)."""
+    what, *words = step.split()
+    names = {word[:2]: word for word in words if "_" in word}
+    amount: dict[str, Any] = next(({"amount": int(word)} for word in words if word.isdigit()), {})
+    payment_id = names.get("pi", "pi_1")
+    if what == "pays":
+        report_payment(shop, order, event_id=f"evt_{payment_id}", payment_id=payment_id, **amount)
+    elif what in ("opened", "won", "lost"):
+        outcome: Any = what
+        report_dispute(shop, payment_id, outcome, dispute_id=names.get("dp", f"dp_{payment_id}"), **amount)
+    elif what in ("succeeded", "pending", "failed"):  # a refund at the provider
+        report_external_refund(shop, payment_id, status=what, provider_id=names.get("re", "re_1"), **amount)
+    elif what == "arrives":
+        order_money.deliver_order(shop, get_order(shop, order.order_id))
+    elif what == "cancel":
+        cancellation.cancel_order(shop, ANN, order.order_id)
+    elif what == "lapse":
+        cancellation.lapse_order(shop, order.order_id)
+    else:
+        order_money.return_pieces(shop, order, shop.new_id(), mug=1, to="credit" if what == "credit" else "original")
+        for refund in order_money.refunds(shop, order.order_id):
+            if refund.account_id:
+                process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+
+
+EXAMPLES: dict[str, list[tuple[str, tuple[int, int, int, int]]]] = {
+    # what happens to an order of two mugs for 25.00, and then its paid, refunded, owed and over-refunded amounts
+    "an order that is not paid yet waits again for what a lost dispute took": [
+        ("pays 900, opened, lost", (0, 0, 0, 0)),
+        ("pays pi_2", (2500, 0, 0, 0)),
+    ],
+    "a lost dispute takes its amount and leaves the rest": [
+        ("pays, arrives, opened 500, lost 500", (2500, 500, 0, 0)),
+        ("back", (2500, 1750, 0, 0)),
+        ("back", (2500, 2500, 0, 0)),
+    ],
+    "a partly lost dispute releases what is owed": [
+        ("pays, arrives, opened 500, back, back", (2500, 0, 2500, 0)),
+        ("lost 500", (2500, 2500, 0, 0)),
+    ],
+    "what the bank takes pays what is owed first": [
+        ("pays 1000, pays 1500 pi_2, arrives, opened, opened pi_2, back, lost", (2500, 1000, 250, 0)),
+        ("won pi_2", (2500, 1250, 0, 0)),
+    ],
+    "of two disputes both must be won": [
+        ("pays, opened dp_1, opened dp_2, cancel, won dp_1", (2500, 0, 2500, 0)),
+        ("won dp_2", (2500, 2500, 0, 0)),
+    ],
+    "a second dispute has its own effect": [("pays, opened dp_1, won dp_1, opened dp_2, cancel", (2500, 0, 2500, 0))],
+    "what a cancelled order could not give back is given back once the dispute is won": [
+        ("pays 900, pays 100 pi_2, opened, cancel", (1000, 100, 900, 0)),
+        ("won, won", (1000, 1000, 0, 0)),
+    ],
+    "what a lapsed order could not give back is given back once the dispute is won": [
+        ("pays 900, pays 100 pi_2, opened, lapse", (1000, 100, 900, 0)),
+        ("won, won", (1000, 1000, 0, 0)),
+    ],
+    "what a second bank takes is over-refunded": [("pays, lost dp_1, lost dp_2", (2500, 2500, 0, 2500))],
+    "a return gives back only what the provider has left": [
+        ("pays, arrives, succeeded 2000, back, back", (2500, 2500, 0, 0))
+    ],
+    "a return to credit gives back only what the provider has left": [
+        ("pays, arrives, succeeded 2000, credit, credit", (2500, 2500, 0, 0))
+    ],
+    "a credited return that is refunded at the provider too is over-refunded": [
+        ("pays, arrives, credit, succeeded 2500", (2500, 2500, 0, 1250))
+    ],
+    "money that leaves before the order is paid is due again": [
+        ("pays 900, succeeded 400", (500, 0, 0, 0)),
+        ("pays 2000 pi_2", (2500, 0, 0, 0)),
+        ("cancel", (2500, 2500, 0, 0)),
+    ],
+    "money refunded at the provider pays what is owed": [
+        ("pays 1000, pays 1500 pi_2, arrives, opened, opened pi_2, back, back", (2500, 0, 2500, 0)),
+        ("succeeded 1000", (2500, 1000, 1500, 0)),
+        ("won pi_2", (2500, 2500, 0, 0)),
+    ],
+    "a refund and a lost dispute of the same money are over-refunded": [
+        ("pays, succeeded 1000, lost 2500", (2500, 2500, 0, 1000)),
+        ("failed 1000", (2500, 2500, 0, 0)),
+    ],
+    "money that comes back is not owed": [
+        ("pays 1000 pi_0, pays 1500, succeeded 400, lost 1500", (2500, 1900, 0, 0)),
+        ("failed 400", (2500, 1500, 0, 0)),
+    ],
+    "refunds that come before their payment are applied when the payment comes": [
+        ("pending 700 re_1, succeeded 700 re_2, pays", (2500, 1400, 0, 0))
+    ],
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_disputes_and_refunds_at_the_provider_change_an_order_as_in_the_examples(shop: ShopContext, name: str) -> None:
     order = place(shop)
-    for number in range(MAX_PAYMENTS):
-        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
-        dispute(shop, order, "opened", number, f"pi_{number}")
-    report_payment(shop, order, event_id="evt_more", payment_id="pi_more", amount=100)
-    assert get_order(shop, order.order_id).paid == MAX_PAYMENTS * 100
-    assert [(it.payment_id, it.why) for it in order_money.refunds(shop, order.order_id)] == [("pi_more", "EXCESS")]
+    for steps, expected in EXAMPLES[name]:
+        for step in steps.split(", "):
+            take_step(shop, order, step)
+        now = get_order(shop, order.order_id)
+        assert (now.paid, now.refunded, now.owed, now.over_refunded) == expected, steps
+        assert now.status != "PENDING" or now.paid < now.total
 
 
 @pytest.mark.parametrize(
@@ -227,13 +268,6 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(
     (found,) = order_money.payments(shop, order.order_id)
     assert (found.status, statuses(found), found.version) == (status, {"dp_1": end}, version)
     assert money_of(get_order(shop, order.order_id)) == (2500, lost, 0)
-
-
-def test_a_second_dispute_has_its_own_effect(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    for outcome, number in (("opened", 1), ("won", 1), ("opened", 2)):
-        dispute(shop, order, outcome, number)
-    assert order_money.payments(shop, order.order_id)[0].status == "DISPUTED"
 
 
 def cancel_paid_order(shop: ShopContext) -> Order:
@@ -265,33 +299,29 @@ def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_fo
 
 @pytest.mark.parametrize(("kept", "late"), [([], "opened"), (["opened"], "won")])
 def test_a_late_event_of_an_archived_order_does_not_replace_one_that_is_kept_meanwhile(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, kept: list[str], late: str
+    shop: TappedShop, kept: list[str], late: str
 ) -> None:
     ended = archive_order_and_payment(shop, cancel_paid_order(shop))
     for outcome in kept:
         dispute(shop, ended, outcome, payment_id="pi_1")
-    wire.run_before_call("TransactWriteItems", lambda: dispute(rival, ended, "lost", payment_id="pi_1"))
+    shop.meanwhile(lambda rival: dispute(rival, ended, "lost", payment_id="pi_1"))
     assert dispute(shop, ended, late, payment_id="pi_1")["status"] == "LOST"
     assert [event.status for event in items_of(shop, ended.order_id, KeptEvent)] == ["LOST"]
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-def test_a_dispute_just_before_its_payment_is_recorded_is_of_the_payment(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, earlier: int
-) -> None:
+def test_a_dispute_just_before_its_payment_is_recorded_is_of_the_payment(shop: TappedShop, earlier: int) -> None:
     """`earlier`: how many other disputes of the payment were kept before."""
     order = place(shop)
     for number in range(earlier):
         dispute(shop, order, "opened", number=2 + number, payment_id="pi_1")
-    wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order))
+    shop.meanwhile(lambda rival: report_payment(rival, order))
     dispute(shop, order, "opened", payment_id="pi_1")
     assert len(statuses(order_money.payments(shop, order.order_id)[0])) == 1 + earlier
     assert list(payments.list_unmatched_payments(shop)) == []
 
 
-def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(shop: TappedShop) -> None:
     """The restore replaces the stub between the command's read and its write, so the command is decided again."""
     ended = cancel_paid_order(shop)
     before = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=ended.order_id)
@@ -299,9 +329,9 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
 
     def restore() -> None:
         for image in before:
-            rival.table.client.put_item(TableName=rival.table.name, Item=image)
+            shop.rival.table.client.put_item(TableName=shop.rival.table.name, Item=image)
 
-    wire.run_before_call("TransactWriteItems", restore)
+    shop.wire.run_before_call("TransactWriteItems", restore)
     assert dispute(shop, ended, "opened", payment_id="pi_1")["status"] in ("DISPUTED", "REFUNDED")
     assert items_of(shop, ended.order_id, KeptEvent) == []
     assert statuses(order_money.payments(shop, ended.order_id)[0]) == {"dp_1": "OPEN"}
@@ -315,13 +345,11 @@ def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: ShopCont
 
 
 @pytest.mark.parametrize("outcome", ["won", "lost"])
-def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, outcome: str
-) -> None:
+def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(shop: TappedShop, outcome: str) -> None:
     order = place(shop)
     report_payment(shop, order)
     dispute(shop, order, "opened")
-    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
+    shop.meanwhile(lambda rival: cancellation.cancel_order(rival, ANN, order.order_id))
     dispute(shop, order, outcome)
     ended = get_order(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
@@ -344,21 +372,6 @@ def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_i
     return_items(shop, order.order_id, "second", mug=1)
     assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(1250, "RETURNED")] * 2
     assert order_money.refunded_total(shop, order.order_id) == 2500
-
-
-def test_what_the_bank_takes_pays_what_is_owed_first(shop: ShopContext) -> None:
-    placed = place(shop)
-    for number, amount in enumerate((1000, 1500)):
-        report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = order_money.deliver_order(shop, placed)
-    for number in (0, 1):
-        dispute(shop, order, "opened", number, f"pi_{number}")
-    return_items(shop, order.order_id, mug=1)
-    dispute(shop, order, "lost", 0, "pi_0")
-    assert money_of(get_order(shop, order.order_id)) == (2500, 1000, 250)
-    dispute(shop, order, "won", 1, "pi_1")
-    assert money_of(get_order(shop, order.order_id)) == (2500, 1250, 0)
-    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [250]
 
 
 def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: ShopContext) -> None:
@@ -469,34 +482,14 @@ def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either
     assert balance(shop, store_credit_account_id(shop, "ann", "EUR")) == 500
 
 
-def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
-    wire.run_before_call("TransactWriteItems", lambda: dispute(rival, order, "won"))
+    shop.meanwhile(lambda rival: dispute(rival, order, "won"))
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
-
-
-def test_of_two_disputes_both_must_be_won(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    for number in (1, 2):
-        dispute(shop, order, "opened", number)
-    cancellation.cancel_order(shop, ANN, order.order_id)
-    assert dispute(shop, order, "won", 1)["status"] == "DISPUTED"
-    assert money_of(get_order(shop, order.order_id)) == (2500, 0, 2500)
-    assert dispute(shop, order, "won", 2)["status"] == "CAPTURED"
-    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
-
-
-def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    for number in (1, 2):
-        dispute(shop, order, "lost", number)
-    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
 def test_money_that_matched_no_order_is_not_given_back_once_the_bank_has_taken_it(shop: ShopContext) -> None:

@@ -25,7 +25,7 @@ from proof.support.actors import (
     report_payment,
     return_items,
 )
-from proof.support.client_faults import WireTap
+from tests.shop.conftest import TappedShop
 from tests.support import order_money
 from tests.support.order_money import get_payment
 
@@ -61,24 +61,6 @@ def test_refunds_at_the_provider_count_in_payment_and_order(
         refunds.refund_order(shop, STAFF, "rest", paid.order_id, 2500 - total)
     with pytest.raises(TooMuch):
         refunds.refund_order(shop, STAFF, "more", paid.order_id, 1)
-
-
-@pytest.mark.parametrize("to", ["original", "credit"])
-def test_a_return_gives_back_only_what_the_provider_has_left(shop: ShopContext, to: Any) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    report_external_refund(shop, f"pi_{order.order_id}", 2000)
-    assert order_money.return_pieces(shop, order, mug=2, to=to).result["amount"] == 500
-    assert money_of(shop, order) == (2500, 2500, 0, 0)
-
-
-def test_a_credited_return_that_is_refunded_at_the_provider_too_is_over_refunded(shop: ShopContext) -> None:
-    order = advance_to_status(shop, place(shop), "DELIVERED")
-    order_money.return_pieces(shop, order, mug=1, to="credit")
-    (refund,) = order_money.refunds(shop, order.order_id)
-    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
-    report_external_refund(shop, f"pi_{order.order_id}", 2500)
-    assert money_of(shop, order) == (2500, 2500, 0, 1250)
-    assert get_order(shop, order.order_id).kept == 0
 
 
 @pytest.mark.parametrize(
@@ -139,18 +121,6 @@ def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: ShopContext,
     assert (get_payment(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
 
 
-def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: ShopContext) -> None:
-    order = place(shop)
-    report_payment(shop, order, amount=900)
-    report_external_refund(shop, "pi_1", 400)
-    assert money_of(shop, order) == (500, 0, 0, 0)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2000)
-    assert get_order(shop, order.order_id).status == "PAID"
-    cancellation.cancel_order(shop, ANN, order.order_id)
-    assert money_of(shop, order) == (2500, 2500, 0, 0)
-    assert sorted(it.amount for it in order_money.refunds(shop, order.order_id)) == [400, 500, 2000]
-
-
 def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, amount=4000)
@@ -159,30 +129,6 @@ def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: Shop
     (excess, _) = order_money.refunds(shop, order.order_id)
     process_refund(shop, FakeProvider(paid_amounts={"pi_1": 2500}), order.order_id, excess.refund_id)
     assert (get_payment(shop, order).refunded, money_of(shop, order)) == (3000, (2500, 1500, 0, 0))
-
-
-def test_money_refunded_at_the_provider_pays_what_is_owed(shop: ShopContext) -> None:
-    placed = place(shop)
-    for number, amount in enumerate((1000, 1500)):
-        report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = order_money.deliver_order(shop, placed)
-    for number in (0, 1):
-        report_dispute(shop, f"pi_{number}", "opened", dispute_id=f"dp_{number}")
-    for key in ("first", "second"):
-        return_items(shop, order.order_id, key, mug=1)
-    assert money_of(shop, order) == (2500, 0, 2500, 0)
-    report_external_refund(shop, "pi_0", 1000)
-    assert money_of(shop, order) == (2500, 1000, 1500, 0)
-    report_dispute(shop, "pi_1", "won", dispute_id="dp_1")
-    assert money_of(shop, order) == (2500, 2500, 0, 0)
-
-
-def test_a_refund_and_a_lost_dispute_of_the_same_money_are_over_refunded(shop: ShopContext, paid: Order) -> None:
-    report_external_refund(shop, "pi_1", 1000)
-    report_dispute(shop, "pi_1", "lost", amount=2500)
-    assert money_of(shop, paid) == (2500, 2500, 0, 1000)
-    report_external_refund(shop, "pi_1", 1000, status="failed")
-    assert money_of(shop, paid) == (2500, 2500, 0, 0), "the money of the failed refund came back"
 
 
 def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_the_money(
@@ -201,17 +147,6 @@ def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_
     assert money_of(shop, paid) == (2500, 2500, 0, 0)
 
 
-def test_money_that_comes_back_is_not_owed(shop: ShopContext) -> None:
-    order = place(shop)
-    for number, amount in enumerate((1000, 1500)):
-        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    report_external_refund(shop, "pi_1", 400)
-    report_dispute(shop, "pi_1", "lost", amount=1500)
-    assert money_of(shop, order) == (2500, 1900, 0, 0)
-    report_external_refund(shop, "pi_1", 400, status="failed")
-    assert money_of(shop, order) == (2500, 1500, 0, 0)
-
-
 def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD")
@@ -219,14 +154,6 @@ def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: ShopContext)
     assert (get_payment(shop, order).status, get_payment(shop, order).refunded) == ("UNMATCHED", 700)
     assert refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1").result["amount"] == 1800
     assert money_of(shop, order) == (0, 0, 0, 0)
-
-
-def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_comes(shop: ShopContext) -> None:
-    order = place(shop)
-    for number, status in enumerate(("pending", "succeeded")):
-        report_external_refund(shop, "pi_1", 700, provider_id=f"re_{number}", status=status)
-    report_payment(shop, order)
-    assert (get_payment(shop, order).refunded, money_of(shop, order)) == (1400, (2500, 1400, 0, 0))
 
 
 def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: ShopContext, paid: Order) -> None:
@@ -242,11 +169,9 @@ def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: ShopContext
     assert any(isinstance(it, ArchivedOrder) for it in items)
 
 
-def test_a_return_just_before_a_refund_at_the_provider_is_counted(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_return_just_before_a_refund_at_the_provider_is_counted(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
-    wire.run_before_call("TransactWriteItems", lambda: return_items(rival, order.order_id, "back", mug=1))
+    shop.meanwhile(lambda rival: return_items(rival, order.order_id, "back", mug=1))
     report_external_refund(shop, f"pi_{order.order_id}", 2500)
     assert money_of(shop, order) == (2500, 2500, 0, 0)
     assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [1250, 2500]

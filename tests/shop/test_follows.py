@@ -10,9 +10,8 @@ from functions.shop.erasure import erase_customer
 from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF
-from proof.support.client_faults import WireTap
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
@@ -25,9 +24,9 @@ def followed(shop: ShopContext, caller: Caller = ANN) -> list[str]:
     return [one.product_id for one in follows.list_follows_of_customer(shop, ListRequest(caller, 100), caller.id).items]
 
 
-def test_one_write_shows_in_both_directions(shop: ShopContext, wire: WireTap) -> None:
+def test_one_write_shows_in_both_directions(shop: TappedShop) -> None:
     made = follows.follow_product(shop, ANN, "mug")
-    assert wire.operations == ["BatchGetItem", "PutItem"]
+    assert shop.wire.operations == ["BatchGetItem", "PutItem"]
     assert (made.created_at, made.version) == (moment(), 1)
     follows.follow_product(shop, ANN, "pot")
     follows.follow_product(shop, BOB, "mug")
@@ -35,19 +34,19 @@ def test_one_write_shows_in_both_directions(shop: ShopContext, wire: WireTap) ->
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
 
 
-def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: ShopContext, wire: WireTap) -> None:
+def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: TappedShop) -> None:
     follows.follow_product(shop, ANN, "mug")
     follows.follow_product(shop, BOB, "mug")
-    wire.clear()
+    shop.wire.clear()
     for _ in range(2):
         follows.unfollow_product(shop, ANN, "mug")
         assert (followers(shop), followed(shop)) == (["bob"], [])
-    assert wire.operations.count("DeleteItem") == 1
+    assert shop.wire.operations.count("DeleteItem") == 1
 
 
-def test_a_customer_who_follows_again_is_a_new_follower(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_customer_who_follows_again_is_a_new_follower(shop: TappedShop) -> None:
     first = follows.follow_product(shop, ANN, "mug")
-    clock.sleep(0.001)
+    shop.clock.sleep(0.001)
     follows.unfollow_product(shop, ANN, "mug")
     second = follows.follow_product(shop, ANN, "mug")
     assert (first.created_at, second.created_at) == (moment(), moment(0.001 / 60))
@@ -69,14 +68,12 @@ def test_an_unregistered_or_erased_customer_follows_nothing(shop: ShopContext) -
     assert followers(shop) == []
 
 
-def test_the_slower_of_two_follow_commands_finds_the_work_done(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
+def test_the_slower_of_two_follow_commands_finds_the_work_done(shop: TappedShop) -> None:
     first = follows.follow_product(shop, ANN, "mug")
-    wire.run_before_call("DeleteItem", lambda: follows.unfollow_product(rival, ANN, "mug"))
+    shop.meanwhile(lambda rival: follows.unfollow_product(rival, ANN, "mug"), "DeleteItem")
     follows.unfollow_product(shop, ANN, "mug")
     assert followers(shop) == []
-    clock.sleep(1)
-    wire.run_before_call("PutItem", lambda: follows.follow_product(rival, ANN, "mug"))
+    shop.clock.sleep(1)
+    shop.meanwhile(lambda rival: follows.follow_product(rival, ANN, "mug"), "PutItem")
     assert follows.follow_product(shop, ANN, "mug").created_at > first.created_at
     assert followers(shop) == ["ann"]

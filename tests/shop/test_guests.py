@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -27,7 +28,7 @@ from functions.shop.placing import RequestedLine
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, HOME_ADDRESS, STAFF, get_order, pay, place, place_guest_order
 from proof.support.samples import SAMPLES
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 
 
 def get_guest(shop: ShopContext, made: GuestOrder) -> Customer:
@@ -47,11 +48,9 @@ def test_a_guest_is_a_customer_of_one_order_without_a_claim_of_the_address(shop:
     assert {customer.customer_id for customer in listed} == {"ann", "bob"}
 
 
-def test_a_repeated_key_gives_the_first_order_and_token_to_the_same_address_only(
-    shop: ShopContext, clock: ManualClock
-) -> None:
+def test_a_repeated_key_gives_the_first_order_and_token_to_the_same_address_only(shop: TappedShop) -> None:
     made = place_guest_order(shop)
-    clock.sleep(60)
+    shop.clock.sleep(60)
     again = place_guest_order(shop)
     assert again.placed.replayed
     assert (again.placed.order, again.token) == (made.placed.order, made.token)
@@ -95,11 +94,11 @@ def test_a_link_makes_its_holder_the_guest_and_nobody_else(shop: ShopContext) ->
             orders.get_order(shop, caller, order_id)
 
 
-def test_a_link_expires(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_link_expires(shop: TappedShop) -> None:
     made = place_guest_order(shop)
-    clock.sleep((LINK_LIFETIME - timedelta(seconds=2)).total_seconds())
+    shop.clock.sleep((LINK_LIFETIME - timedelta(seconds=2)).total_seconds())
     authenticate_guest(shop, made.token)
-    clock.sleep(2)
+    shop.clock.sleep(2)
     with pytest.raises(GuestLinkInvalid, match="has expired: use the link in the latest mail"):
         authenticate_guest(shop, made.token)
     authenticate_guest(shop, create_token(shop, get_guest(shop, made)))
@@ -209,23 +208,14 @@ def test_one_call_joins_a_limited_number_of_orders(shop: ShopContext, monkeypatc
     assert [(len(one.order_ids), one.more) for one in joined] == [(2, True), (1, False)]
 
 
-def test_a_change_of_the_order_during_the_move_is_kept(shop: ShopContext, rival: ShopContext) -> None:
+def test_a_change_of_the_order_during_the_move_is_kept(shop: TappedShop) -> None:
     order_id = place_guest_order(shop).placed.order.order_id
-    changed: list[str] = []
-
-    def interfere(**_: object) -> None:
-        if not changed:
-            changed.append(order_id)
-            orders.change_address(rival, STAFF, order_id, replace(HOME_ADDRESS, street="2 Oak Row"))
-
-    shop.table.client.meta.events.register("before-call.dynamodb.TransactWriteItems", interfere)
-    try:
-        assert join_orders(shop, ANN, "ann").order_ids == [order_id]
-    finally:
-        shop.table.client.meta.events.unregister("before-call.dynamodb.TransactWriteItems", interfere)
+    moved = replace(HOME_ADDRESS, street="2 Oak Row")
+    change = partial(orders.change_address, shop.rival, STAFF, order_id, moved)
+    shop.wire.run_before_call("TransactWriteItems", change)
+    assert join_orders(shop, ANN, "ann").order_ids == [order_id]
     order = get_order(shop, order_id)
-    assert order.address is not None
-    assert (order.customer_id, order.address.street) == ("ann", "2 Oak Row")
+    assert (order.customer_id, order.address) == ("ann", moved)
 
 
 # erasure and export ---------------------------------------------------------------------------------------------------

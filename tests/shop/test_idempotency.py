@@ -18,8 +18,7 @@ from functions.shop import accounts, credit_payments, offline_payments, products
 from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
 from functions.shop.shop import ShopContext, retry_on_conflict
 from proof.support.actors import ANN, STAFF, advance_to_status, place
-from proof.support.client_faults import WireTap
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.credit_actions import new_store_credit
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
@@ -40,17 +39,15 @@ def test_a_command_is_answered_the_same_when_it_comes_again(shop: ShopContext) -
     assert once(shop, decide=lambda _: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
 
 
-def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
+def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: TappedShop) -> None:
     once(shop)
-    item = wire.requests[-1].body["Item"]
+    item = shop.wire.requests[-1].body["Item"]
     assert "secret-key" not in str(item)
     assert item["PK"]["S"].startswith("COMMAND#ann#")
     assert "ttl" not in item
     run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
-    item = wire.requests[-1].body["Item"]
-    assert int(item["ttl"]["N"]) == int((clock.now + timedelta(days=COMMAND_DAYS)).timestamp())
+    item = shop.wire.requests[-1].body["Item"]
+    assert int(item["ttl"]["N"]) == int((shop.clock.now + timedelta(days=COMMAND_DAYS)).timestamp())
 
 
 def test_a_key_is_one_callers_and_one_commands(shop: ShopContext) -> None:
@@ -87,21 +84,21 @@ def test_a_command_whose_items_changed_is_decided_again(shop: ShopContext) -> No
     assert seen == [1, 2]
 
 
-def test_items_that_always_conflict_end_as_busy(shop: ShopContext, clock: ManualClock) -> None:
+def test_items_that_always_conflict_end_as_busy(shop: TappedShop) -> None:
     def never() -> None:
         raise WriteConflict(PRODUCT.type)
 
     with pytest.raises(TableBusy):
         retry_on_conflict(shop, never)
-    assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
+    assert 0 < sum(shop.clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: ShopContext, clock: ManualClock) -> None:
+def test_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: TappedShop) -> None:
     def record() -> IdempotentResult:
         return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
 
     record()
-    clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
+    shop.clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     assert record().replayed, "the expired item still exists, so it cannot be written again"
 
 

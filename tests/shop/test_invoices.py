@@ -22,12 +22,7 @@ from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
 from functions.shop import cancellation, customer_names, customers, discounts, erasure, placing
 from functions.shop.fulfilment import fulfil_order, fulfil_orders
-from functions.shop.invoices import (
-    LINK_LIFETIME,
-    create_print_link,
-    get_invoice_by_link,
-    get_invoice_of_order,
-)
+from functions.shop.invoices import LINK_LIFETIME, create_print_link, get_invoice_by_link, get_invoice_of_order
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -46,9 +41,8 @@ from proof.support.actors import (
     set_shipping_prices,
     set_tax_rate,
 )
-from proof.support.client_faults import WireTap
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.order_money import deliver_order, pay_in_parts
 
 
@@ -66,7 +60,7 @@ def numbers(series: str, count: int) -> list[str]:
     return [f"{series}-{number:08}" for number in range(1, count + 1)]
 
 
-def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(shop: ShopContext, clock: ManualClock) -> None:
+def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(shop: TappedShop) -> None:
     set_tax_rate(shop, 2000)
     set_shipping_prices(shop, EUR=490)
     discounts.create_discount(shop, STAFF, "spring", 2000)
@@ -78,9 +72,9 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(shop: Sho
     (credit,) = [
         payment for payment in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if payment.account_id
     ]
-    clock.sleep(60)
+    shop.clock.sleep(60)
     report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)  # more than is due
-    clock.sleep(60)
+    shop.clock.sleep(60)
     report_payment(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)  # the order is already paid
     assert issue(shop, order) == "2026-00000001"
     assert get_invoice_of_order(shop, ANN, order.order_id) == Invoice(
@@ -105,15 +99,13 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(shop: Sho
     )
 
 
-def test_an_invoice_has_the_day_of_the_payment_if_it_is_issued_on_a_later_day(
-    shop: ShopContext, clock: ManualClock
-) -> None:
+def test_an_invoice_has_the_day_of_the_payment_if_it_is_issued_on_a_later_day(shop: TappedShop) -> None:
     late, same_day = paid_orders(shop, 2)
-    clock.now += timedelta(days=1)
+    shop.clock.now += timedelta(days=1)
     issue(shop, late)
     invoice = get_invoice_of_order(shop, ANN, late.order_id)
     assert (invoice.paid_on, invoice.payment_day, invoice.issued_at[:10]) == ("2026-11-21", "2026-11-21", "2026-11-22")
-    clock.now -= timedelta(days=1)
+    shop.clock.now -= timedelta(days=1)
     issue(shop, same_day)
     invoice = get_invoice_of_order(shop, ANN, same_day.order_id)
     assert (invoice.paid_on, invoice.payment_day) == (None, "2026-11-21")
@@ -151,11 +143,11 @@ def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: 
     ("order_is_paid", "on_invoice"), [(False, [("pi_2", 2500)]), (True, [("pi_1", 1000), ("pi_2", 1500)])]
 )
 def test_money_that_the_bank_takes_back_is_on_the_invoice_only_if_the_order_was_paid_before(
-    shop: ShopContext, clock: ManualClock, order_is_paid: bool, on_invoice: list[tuple[str, int]]
+    shop: TappedShop, order_is_paid: bool, on_invoice: list[tuple[str, int]]
 ) -> None:
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
-    clock.sleep(60)
+    shop.clock.sleep(60)
     if order_is_paid:
         report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1500)
     for outcome in ("opened", "lost"):
@@ -167,22 +159,12 @@ def test_money_that_the_bank_takes_back_is_on_the_invoice_only_if_the_order_was_
     assert payments == tuple(Paid(payment_id=id, amount=amount) for id, amount in on_invoice)
 
 
-def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: ShopContext, wire: WireTap) -> None:
-    first, second = paid_orders(shop, 2)
-    assert issue(shop, first) == "2026-00000001"
-    wire.clear()
-    assert issue(shop, first) is None
-    assert wire.operations == ["Query"]
-    assert issue(shop, second) == "2026-00000002"
-    assert issued(shop, [first, second]) == numbers("2026", 2)
-
-
-def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: ShopContext, wire: WireTap) -> None:
+def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: TappedShop) -> None:
     orders = paid_orders(shop, 10)
     cancellation.cancel_order(shop, ANN, orders[3].order_id)
-    wire.clear()
+    shop.wire.clear()
     done = fulfil_orders(shop, [order.order_id for order in [*orders, *orders]])
-    assert sorted(wire.operations) == ["GetItem", *["Query"] * 11, "TransactWriteItems"]
+    assert sorted(shop.wire.operations) == ["GetItem", *["Query"] * 11, "TransactWriteItems"]
     rest = [order for order in orders if order is not orders[3]]
     assert sorted(done) == sorted(order.order_id for order in rest)
     assert issued(shop, rest) == numbers("2026", 9)
@@ -224,13 +206,11 @@ def test_every_order_that_counts_as_sold_has_an_invoice(shop: ShopContext, statu
     assert has_invoice == (status in SOLD_STATUSES or status == "ARCHIVING")
 
 
-def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(shop: TappedShop) -> None:
     first, second = paid_orders(shop, 2)
     cancellation.cancel_order(shop, ANN, first.order_id)
     assert issue(shop, first) is None
-    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, second.order_id))
+    shop.meanwhile(lambda rival: cancellation.cancel_order(rival, ANN, second.order_id))
     assert issue(shop, second) is None, "the order was cancelled while the invoice was written"
 
 
@@ -272,19 +252,19 @@ def issued(shop: ShopContext, orders: Iterable[Order]) -> list[str]:
     return sorted(get_invoice_of_order(shop, STAFF, order.order_id).invoice_id for order in orders)
 
 
-def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: ShopContext, wire: WireTap) -> None:
+def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: TappedShop) -> None:
     orders = paid_orders(shop, 12)
-    wire.cancel_transactions("None", "TransactionConflict", *["None"] * 2, times=6)
+    shop.wire.cancel_transactions("None", "TransactionConflict", *["None"] * 2, times=6)
 
     given = run_in_threads(4, lambda order: issue(shop, order), [*orders, *orders])
     assert sorted(number for number in given if number) == numbers("2026", 12) == issued(shop, orders)
 
 
-def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: ShopContext, clock: ManualClock) -> None:
+def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: TappedShop) -> None:
     orders = paid_orders(shop, 3)
-    clock.now = datetime(2026, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+    shop.clock.now = datetime(2026, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
     assert issue(shop, orders[0]) == "2026-00000001"
-    clock.now += timedelta(milliseconds=1)
+    shop.clock.now += timedelta(milliseconds=1)
     assert issue(shop, orders[1]) == "2027-00000001"
     assert issue(shop, orders[2]) == "2027-00000002"
 
@@ -302,19 +282,6 @@ def issued_by_series(shop: ShopContext, orders: Iterable[Order]) -> dict[str, li
     return found
 
 
-def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop: ShopContext, wire: WireTap) -> None:
-    orders = paid_orders(shop, 18)
-    wire.cancel_transactions("TransactionConflict", *["None"] * 9, times=4)
-    batches = [orders[start : start + 3] for start in range(0, 18, 3)]
-    given = run_in_threads(4, lambda batch: fulfil_with_lanes(shop, 2, *batch), [*batches, *batches])
-    found = issued_by_series(shop, orders)
-    assert sorted(found) == ["2026", "2026-B"]
-    assert found == {series: numbers(series, len(own)) for series, own in found.items()}
-    assert sorted(number for batch in given for number in batch) == sorted(
-        number for own in found.values() for number in own
-    )
-
-
 def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: ShopContext) -> None:
     orders = paid_orders(shop, 8)
     by_lane = sorted(orders, key=lambda order: -hash_to_bucket(order.order_id, 26))
@@ -323,13 +290,13 @@ def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: 
     assert fulfil_with_lanes(shop, 26, *by_lane) == numbers(f"2026-{chr(ord('A') + lane)}", 8)
 
 
-def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: ShopContext, wire: WireTap) -> None:
+def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: TappedShop) -> None:
     (order,) = paid_orders(shop, 1)
-    wire.clear()
-    wire.cancel_transactions("TransactionConflict", *["None"] * 3)
+    shop.wire.clear()
+    shop.wire.cancel_transactions("TransactionConflict", *["None"] * 3)
     first = hash_to_bucket(order.order_id, 2)
     assert fulfil_with_lanes(shop, 2, order) == numbers(["2026-B", "2026"][first], 1)
-    assert wire.operations == ["Query", "Query", "GetItem", "TransactWriteItems"] * 2, (
+    assert shop.wire.operations == ["Query", "Query", "GetItem", "TransactWriteItems"] * 2, (
         "the busy series is not asked again"
     )
 
@@ -344,12 +311,10 @@ def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: Shop
     assert len(found["2026"]) > 10
 
 
-def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(shop: TappedShop) -> None:
     orders = paid_orders(shop, 6)
     order = next(order for order in orders if hash_to_bucket(order.order_id, 2) == 1)
-    wire.run_before_call("TransactWriteItems", lambda: fulfil_with_lanes(rival, 1, order))
+    shop.meanwhile(lambda rival: fulfil_with_lanes(rival, 1, order))
     assert fulfil_with_lanes(shop, 2, order) == []
     assert issued_by_series(shop, [order]) == {"2026": ["2026-00000001"]}
     others = [one for one in orders if one is not order]
@@ -358,14 +323,14 @@ def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
 
 
 # printing ---------------------------------------------------------------------------------------------------------
-def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: TappedShop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     link = create_print_link(shop, ANN, number)
-    assert int(link.until) == clock.now.timestamp() + LINK_LIFETIME.total_seconds()
-    clock.sleep(LINK_LIFETIME.total_seconds() - 0.001)
+    assert int(link.until) == shop.clock.now.timestamp() + LINK_LIFETIME.total_seconds()
+    shop.clock.sleep(LINK_LIFETIME.total_seconds() - 0.001)
     assert get_invoice_by_link(shop, link).order_id == order.order_id
-    clock.sleep(0.001)
+    shop.clock.sleep(0.001)
     with pytest.raises(NotAllowed, match="has expired"):
         get_invoice_by_link(shop, link)
 

@@ -108,11 +108,7 @@ def test_invoices_payments_and_refunds_have_their_own_columns(shop: ShopContext)
     shop.table.write(put_if_absent(t.PAYMENT, payment()))
     shop.table.write(put_if_absent(t.REFUND, refund()))
     entry = FeedEntry(list="PAYMENTS", order_id="o1", id="pi_archived", created_at=START, version=1)
-    for one in (
-        entry,
-        replace(entry, id=payment().payment_id),
-        replace(entry, list="REFUNDS", id=refund().refund_id),
-    ):
+    for one in (entry, replace(entry, id=payment().payment_id), replace(entry, list="REFUNDS", id=refund().refund_id)):
         shop.table.write(put_if_absent(t.FEED_ENTRY, one))
     rows: dict[str, list[Any]] = {}
     names: tuple[ListName, ...] = ("invoices", "payments", "refunds")

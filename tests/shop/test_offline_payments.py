@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import Order, Payment
-from functions.model.errors import (
-    InvalidInput,
-    NotFound,
-    WrongCurrency,
-    WrongState,
-)
+from functions.model.errors import InvalidInput, NotFound, WrongCurrency, WrongState
 from functions.model.patterns import INVOICES_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.erasure import erase_items
@@ -20,15 +15,8 @@ from functions.shop.offline_payments import ReceivedPayment, record_offline_paym
 from functions.shop.refund_processing import PAY_BACK_BY_HAND
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, ShopContext
-from proof.support.actors import (
-    ANN,
-    STAFF,
-    advance_to_status,
-    get_order,
-    place,
-    report_payment,
-)
-from proof.support.client_faults import WireTap
+from proof.support.actors import ANN, STAFF, advance_to_status, get_order, place, report_payment
+from tests.shop.conftest import TappedShop
 from tests.support import order_money
 
 NO_PROVIDER: Any = None  # an offline payment needs no provider
@@ -51,11 +39,11 @@ def get_payment(shop: ShopContext, order: Order, recorded: dict[str, Any]) -> Pa
 
 # recording ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["BANK_TRANSFER", "CASH", "INVOICE"])
-def test_an_offline_payment_pays_its_order_in_one_transaction(shop: ShopContext, wire: WireTap, method: Any) -> None:
+def test_an_offline_payment_pays_its_order_in_one_transaction(shop: TappedShop, method: Any) -> None:
     order = place(shop)
-    wire.clear()
+    shop.wire.clear()
     done = record(shop, order, method=method)
-    assert wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
+    assert shop.wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
     payment = get_payment(shop, order, done)
     assert done == {
         "order_id": order.order_id,

@@ -20,13 +20,12 @@ from functions.model.entities import (
     Return,
     Shipment,
 )
-from functions.model.errors import InvalidInput, NotAllowed, NotFound, WrongState
+from functions.model.errors import InvalidInput, NotAllowed, NotFound
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ORDER_NUMBER
 from functions.model.timelines import KEPT_ENTRIES, MAX_ENTRIES, merge_timeline
 from functions.shop import credit_payments, orders, refunds, returns, shipments
 from functions.shop.erasure import point_stub_to_object, remove_address_from_order
-from functions.shop.fulfilment import fulfil_order
 from functions.shop.lists import ListRequest
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ArchiveUnavailable, ShopContext
@@ -46,11 +45,10 @@ from proof.support.actors import (
     place,
     place_order_as,
     report_payment,
-    run_concurrently,
 )
-from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.shop.test_discounts import offer
 from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
 from tests.support.pages import every_page
@@ -79,12 +77,12 @@ def found_by_phone(shop: ShopContext, phone: str) -> list[str]:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_staff_find_the_orders_with_a_phone_number_with_or_without_the_countrys_prefix(
-    shop: ShopContext, clock: ManualClock, count: int
+    shop: TappedShop, count: int
 ) -> None:
     placed: list[str] = []
     for phone in ("+43 1 234567", "01/234 567", "0043 (0)1 234567")[:count]:
         placed.insert(0, place_with_phone(shop, phone, phone).order_id)
-        clock.sleep(60)
+        shop.clock.sleep(60)
     place_with_phone(shop, "none", None)
     place_with_phone(shop, "same end", "+49 30 1 234567")
     place_with_phone(shop, "short", "01 234")
@@ -198,14 +196,12 @@ def test_an_object_that_is_missing_is_named_and_one_that_was_just_replaced_is_re
 
 # changes of the delivery address --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
-def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
-    shop: ShopContext, wire: WireTap, clock: ManualClock, status: str
-) -> None:
+def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(shop: TappedShop, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
-    clock.sleep(60)
-    wire.clear()
+    shop.clock.sleep(60)
+    shop.wire.clear()
     moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
-    assert wire.operations == ["GetItem", "UpdateItem"]
+    assert shop.wire.operations == ["GetItem", "UpdateItem"]
     assert moved == order_after_change(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
     assert get_order(shop, order.order_id) == moved
     for caller in (ANN, STAFF):
@@ -214,26 +210,11 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     assert orders.change_address(shop, STAFF, order.order_id, HOME_ADDRESS).address == HOME_ADDRESS
 
 
-def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(shop: TappedShop) -> None:
     order = place(shop)
-    wire.run_before_call("UpdateItem", lambda: pay(rival, order))
+    shop.meanwhile(lambda rival: pay(rival, order), "UpdateItem")
     moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
     assert (moved.status, moved.address, get_order(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
-
-
-def test_of_a_concurrent_address_change_and_shipment_the_parcel_has_the_stored_address(shop: ShopContext) -> None:
-    for number in range(6):
-        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
-        id = order.order_id
-        said, _ = run_concurrently(
-            lambda id=id: orders.change_address(shop, ANN, id, ELSEWHERE),  # type: ignore[misc]
-            lambda id=id: fulfil_order(shop, id),  # type: ignore[misc]
-        )
-        parcel = shipments.get_order_for_packing(shop, WAREHOUSE, id)
-        assert parcel.status == "FULFILLING"
-        assert parcel.address == (HOME_ADDRESS if isinstance(said, WrongState) else ELSEWHERE)
 
 
 # timelines ------------------------------------------------------------------------------------------------------------
@@ -247,29 +228,25 @@ def owned(shop: ShopContext, order_id: str) -> list[Any]:
     return list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id))
 
 
-def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entries(
-    shop: ShopContext, clock: ManualClock, wire: WireTap
-) -> None:
+def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entries(shop: TappedShop) -> None:
     order_id = place_order_as(shop, ANN, "k", mug=1).order.order_id
-    change_address(shop, clock, order_id, MAX_ENTRIES)
+    change_address(shop, shop.clock, order_id, MAX_ENTRIES)
     assert [type(item) for item in owned(shop, order_id)] == [Order]
-    wire.clear()
-    change_address(shop, clock, order_id, 1)
-    assert [name for name in wire.operations if name not in ("GetItem", "Query")] == ["TransactWriteItems"]
+    shop.wire.clear()
+    change_address(shop, shop.clock, order_id, 1)
+    assert [name for name in shop.wire.operations if name not in ("GetItem", "Query")] == ["TransactWriteItems"]
     earlier, order = sorted(owned(shop, order_id), key=lambda item: type(item).__name__)
     assert isinstance(earlier, EarlierTimeline)
     assert (earlier.first_version, len(earlier.entries)) == (2, MAX_ENTRIES + 1 - KEPT_ENTRIES)
     assert len(order.timeline) == KEPT_ENTRIES
-    change_address(shop, clock, order_id, 2 * MAX_ENTRIES)
+    change_address(shop, shop.clock, order_id, 2 * MAX_ENTRIES)
     events = merge_timeline(owned(shop, order_id))
     assert [event.version for event in events] == list(range(1, 3 + 3 * MAX_ENTRIES))
     assert [event.event for event in events] == ["OrderPlaced", *["OrderAddressChanged"] * (1 + 3 * MAX_ENTRIES)]
     assert [event.at for event in events] == sorted({event.at for event in events})
 
 
-def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
-    shop: ShopContext, clock: ManualClock, wire: WireTap
-) -> None:
+def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(shop: TappedShop) -> None:
     offer(shop, rate=100, limit=1)
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
@@ -278,13 +255,13 @@ def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
     placed = place_order(shop, ANN, "k", wanted, HOME_ADDRESS, {"lines": ids}, "SPRING").order
     assert isinstance(placed, Order)
     others = len(["fulfilling", "shipped", "delivered"]) + 5
-    change_address(shop, clock, placed.order_id, MAX_ENTRIES - others)
+    change_address(shop, shop.clock, placed.order_id, MAX_ENTRIES - others)
     (readdressed,) = (item for item in owned(shop, placed.order_id) if isinstance(item, Order))
     part = placed.total // 5
     order = deliver_order(shop, pay_in_parts(shop, readdressed, *[part] * 4, placed.total - 4 * part))
-    wire.clear()
+    shop.wire.clear()
     return_pieces(shop, order, **dict.fromkeys(ids, 1))
-    (returned,) = (request.body for request in wire.requests if request.operation == "TransactWriteItems")
+    (returned,) = (request.body for request in shop.wire.requests if request.operation == "TransactWriteItems")
     assert len(returned["TransactItems"]) == 100, "there is no room for the earlier entries"
     assert [type(item) for item in owned(shop, placed.order_id) if isinstance(item, EarlierTimeline)] == []
     events = merge_timeline(owned(shop, placed.order_id))

@@ -30,13 +30,11 @@ from proof.support.actors import (
     order_after_change,
     place,
     place_order_as,
-    report_payment,
     run_in_threads,
 )
-from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.order_money import expiry_markers
 
 
@@ -90,13 +88,11 @@ def agrees(shop: ShopContext, order: Order) -> None:
 
 
 # partial shipments ----------------------------------------------------------------------------------------------------
-def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
-    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
-) -> None:
-    clock.sleep(60)
-    wire.clear()
+def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(shop: TappedShop, order: Order) -> None:
+    shop.clock.sleep(60)
+    shop.wire.clear()
     sent = send(shop, order, 1, mug=2)
-    assert wire.operations == ["Query", "TransactWriteItems"]
+    assert shop.wire.operations == ["Query", "TransactWriteItems"]
     assert (sent.status, sent.quantities, sent.tracking_number, sent.version) == ("DISPATCHED", {"mug": 2}, "1", 2)
     first, rest = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     assert first == sent
@@ -136,9 +132,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
 
 # repeated reports -----------------------------------------------------------------------------------------------------
-def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
-    shop: ShopContext, order: Order, wire: WireTap
-) -> None:
+def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(shop: TappedShop, order: Order) -> None:
     first = send(shop, order, 1, mug=2)
     for _ in range(2):
         assert send(shop, order, 1, mug=2) == first
@@ -147,47 +141,54 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
     arrived = deliver(shop, order, 1)
     assert deliver(shop, order, 1) == arrived
     assert send(shop, order, 1, mug=2) == arrived, "a late repeated report has the same answer"
-    assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, fulfilled, shipped twice, delivered once"
+    assert shop.wire.operations.count("TransactWriteItems") == 6, (
+        "placed, paid, fulfilled, shipped twice, delivered once"
+    )
     agrees(shop, order)
 
 
-@pytest.mark.parametrize("quantities", [{"mug": 1}, {"mug": 3}, {"mug": 2, "pot": 1}, {"pot": 2}])
-def test_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
-    shop: ShopContext, order: Order, quantities: dict[str, int]
+@pytest.mark.parametrize("status", ["DISPATCHED", "DELIVERED"])
+@pytest.mark.parametrize(
+    ("quantities", "carrier", "number"),
+    [
+        *(({**other}, "dhl", "1") for other in ({"mug": 1}, {"mug": 3}, {"mug": 2, "pot": 1}, {"pot": 2})),
+        ({"mug": 2}, "ups", "1"),
+        ({"mug": 2}, "dhl", "2"),
+    ],
+)
+def test_a_parcel_that_is_sent_is_not_sent_again_with_something_else_or_another_way(
+    shop: ShopContext, order: Order, status: str, quantities: dict[str, int], carrier: str, number: str
 ) -> None:
-    send(shop, order, 1, mug=2)
-    before = parcels(shop, order)
+    sent = send(shop, order, 1, mug=2)
+    if status == "DELIVERED":
+        deliver(shop, order, 1)
+    before = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     with pytest.raises(WrongState) as refusal:
-        send(shop, order, 1, **quantities)
-    assert (refusal.value.what, refusal.value.state) == ("shipment", "DISPATCHED")
-    assert parcels(shop, order) == before
+        shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id, carrier, number, quantities)
+    assert (refusal.value.what, refusal.value.command, refusal.value.state) == ("shipment", "dispatch", status)
+    assert shipments.list_shipments_of_order(shop, STAFF, order.order_id) == before
 
 
 # limits of a shipment -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("quantities", "field", "most"),
-    [({"mug": 4}, "mug", 3), ({"mug": 1, "pot": 3}, "pot", 2), ({"vase": 1}, "vase", 0)],
+    ("quantities", "error", "says"),
+    [
+        ({"mug": 4}, TooMuch, {"field": "mug", "most": 3}),
+        ({"mug": 1, "pot": 3}, TooMuch, {"field": "pot", "most": 2}),
+        ({"vase": 1}, TooMuch, {"field": "vase", "most": 0}),
+        *(({**empty}, InvalidInput, {"field": "quantities"}) for empty in ({}, {"mug": 0}, {"mug": 1, "pot": -1})),
+    ],
 )
-def test_more_than_is_in_a_parcel_is_not_sent(
-    shop: ShopContext, order: Order, quantities: dict[str, int], field: str, most: int
+def test_a_parcel_holds_something_of_everything_that_it_names_and_no_more_than_was_asked_for(
+    shop: ShopContext, order: Order, quantities: dict[str, int], error: type[Exception], says: dict[str, Any]
 ) -> None:
-    with pytest.raises(TooMuch) as refusal:
-        send(shop, order, 1, **quantities)
-    assert (refusal.value.field, refusal.value.most) == (field, most)
-    assert get_order(shop, order.order_id) == order
-
-
-@pytest.mark.parametrize("quantities", [{}, {"mug": 0}, {"mug": 1, "pot": -1}])
-def test_a_parcel_holds_something_of_everything_that_it_names(
-    shop: ShopContext, order: Order, quantities: dict[str, int]
-) -> None:
-    with pytest.raises(InvalidInput) as refusal:
+    with pytest.raises(error) as refusal:
         shipments.dispatch_shipment(shop, STAFF, order.order_id, f"{order.order_id}-1", "dhl", "1", quantities)
-    assert refusal.value.field == "quantities"
+    assert {name: getattr(refusal.value, name) for name in says} == says
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
+def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: TappedShop) -> None:
     create_stocked_product(shop, "pin", 100)
     order = advance_to_status(shop, place(shop, pin=92), "FULFILLING")
     for parcel in range(1, MAX_SHIPMENTS):
@@ -197,9 +198,9 @@ def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop
     assert (refusal.value.field, refusal.value.most) == ("parcels", MAX_SHIPMENTS)
     send(shop, order, MAX_SHIPMENTS, pin=3)
     agrees(shop, order)
-    wire.clear()
+    shop.wire.clear()
     assert shipments.assume_delivered(shop, order.order_id)
-    (arrived,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
+    (arrived,) = [request.body for request in shop.wire.requests if request.operation == "TransactWriteItems"]
     assert len(arrived["TransactItems"]) == MAX_SHIPMENTS + len(["order", "marker"])
     agrees(shop, order)
 
@@ -246,24 +247,20 @@ def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext,
 
 
 # shipments that are assumed to be delivered ---------------------------------------------------------------------------
-def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
-    shop: ShopContext, order: Order, clock: ManualClock
-) -> None:
+def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(shop: TappedShop, order: Order) -> None:
     send(shop, order, 1, mug=3)
     before = parcels(shop, order)
-    clock.sleep(60)
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now)] == []
+    shop.clock.sleep(60)
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, shop.clock.now)] == []
     assert not shipments.assume_delivered(shop, order.order_id)
     assert parcels(shop, order) == before
     agrees(shop, order)
 
 
-def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
-    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
-) -> None:
+def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(shop: TappedShop, order: Order) -> None:
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
-    wire.run_before_call("TransactWriteItems", lambda: deliver(rival, order, 1))
+    shop.meanwhile(lambda rival: deliver(rival, order, 1))
     assert not shipments.assume_delivered(shop, order.order_id)
     agrees(shop, order)
     assert shipments.assume_delivered(shop, order.order_id)
@@ -285,9 +282,9 @@ def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
 
 
-def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop, mug=2, pot=1), "PAID")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     fulfilment = fulfil_order(shop, order.order_id)
     assert fulfilment is not None
     shipment = fulfilment.shipment
@@ -306,10 +303,10 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: ShopContext
     )
 
 
-def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     before = parcel_of(shop, order.order_id)
-    clock.sleep(60)
+    shop.clock.sleep(60)
     sent = dispatch(shop, order)
     assert sent == replace(
         before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
@@ -349,9 +346,9 @@ def test_a_carrier_is_the_same_however_it_is_typed(shop: ShopContext, asked: str
     assert shipments.list_shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
 
 
-def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "SHIPPED")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     assert (arrived.status, arrived.version, arrived.updated_at) == ("DELIVERED", 3, moment(1))
     assert get_order(shop, order.order_id) == order_after_change(
@@ -363,23 +360,10 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: ShopC
         updated_at=moment(1),
     )
     (expiry,) = expiry_markers(shop, order.order_id)
-    assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))] == []
-
-
-@pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
-@pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
-def test_a_parcel_is_not_sent_a_second_time_another_way(
-    shop: ShopContext, status: str, carrier: str, number: str
-) -> None:
-    order = advance_to_status(shop, place(shop), "FULFILLING")
-    dispatch(shop, order)
-    if status == "DELIVERED":
-        shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
-    with pytest.raises(WrongState) as refusal:
-        dispatch(shop, order, carrier, number)
-    assert (refusal.value.what, refusal.value.command) == ("shipment", "dispatch")
-    assert parcel_of(shop, order.order_id).tracking_number == "42"
+    assert expiry.ttl == int((shop.clock.now + timedelta(days=365 + 30)).timestamp()), (
+        "retention starts after the returns"
+    )
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, shop.clock.now + timedelta(days=99))] == []
 
 
 def test_a_parcel_is_not_delivered_before_it_is_sent(shop: ShopContext) -> None:
@@ -399,13 +383,13 @@ def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: S
 
 
 # unconfirmed orders ---------------------------------------------------------------------------------------------------
-def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: ManualClock) -> None:
+def test_an_unconfirmed_order_is_marked_as_delivered(shop: TappedShop) -> None:
     early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     dispatch(shop, late, number="43")
-    in_between = clock.now - timedelta(seconds=30)
+    in_between = shop.clock.now - timedelta(seconds=30)
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, in_between)] == [early.order_id], (
         "the order was placed long ago, but only just shipped"
     )
@@ -413,18 +397,6 @@ def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: M
     assert get_order(shop, early.order_id).status == "DELIVERED"
     assert not shipments.assume_delivered(shop, early.order_id), "the order was delivered in between"
     assert get_order(shop, early.order_id).version == 5
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))] == [
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, shop.clock.now + timedelta(days=1))] == [
         late.order_id
     ]
-
-
-def test_a_late_payment_while_a_parcel_is_sent_loses_neither(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
-    order = advance_to_status(shop, place(shop), "FULFILLING")
-    wire.run_before_call(
-        "TransactWriteItems", lambda: report_payment(rival, order, event_id="evt_9", payment_id="pi_9")
-    )
-    assert dispatch(shop, order).status == "DISPATCHED"
-    assert get_order(shop, order.order_id).status == "SHIPPED"
-    assert available_by_part(shop) == [8]

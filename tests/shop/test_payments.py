@@ -1,18 +1,15 @@
 """Tests payments: every amount that the provider reports is recorded."""
 
-from dataclasses import replace
-from functools import partial
 from typing import Any, get_args
 
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import update
 from functions.model.entities import Order, OrderStatus, Payment, RecordedEvent, Refund
 from functions.model.errors import IdempotencyKeyReused, NotAllowed, NotFound, WrongState
-from functions.model.table import PAYMENT, PAYMENT_CLAIM
+from functions.model.table import PAYMENT
 from functions.shop import cancellation, refunds
-from functions.shop.idempotency import IdempotencyKey, fingerprint
+from functions.shop.idempotency import fingerprint
 from functions.shop.payments import (
     MAX_RECORDED_EVENTS,
     NO_ORDER,
@@ -20,7 +17,6 @@ from functions.shop.payments import (
     list_unmatched_payments,
     record_payment,
 )
-from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -35,23 +31,20 @@ from proof.support.actors import (
     place,
     report_dispute,
     report_payment,
-    run_concurrently,
 )
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support.order_money import payments as payments_of
 from tests.support.order_money import refunds as refunds_of
 
 
-def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
+def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: TappedShop) -> None:
     order = place(shop)
-    clock.sleep(60)
-    wire.clear()
+    shop.clock.sleep(60)
+    shop.wire.clear()
     assert report_payment(shop, order) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
-    assert wire.operations == ["Query", "TransactWriteItems"]
+    assert shop.wire.operations == ["Query", "TransactWriteItems"]
     assert get_order(shop, order.order_id) == order_after_change(
         order, status="PAID", paid=order.total, paid_at=moment(1), version=2, updated_at=moment(1)
     )
@@ -158,19 +151,10 @@ def test_a_claim_outlives_the_archive_of_its_order(shop: ShopContext, two: tuple
     assert get_order(shop, second.order_id) == second
 
 
-def test_a_payment_from_before_the_claims_is_still_recorded_and_refunded(
-    shop: ShopContext, two: tuple[Order, Order]
-) -> None:
-    first, _ = two
-    shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
-    assert report_payment(shop, first, event_id="evt_3")["status"] == "CAPTURED"
-    assert refunds.refund_order(shop, STAFF, "back", first.order_id, 100).result["amount"] == 100
-
-
 # payments of a part, and of too much ----------------------------------------------------------------------------------
-def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: TappedShop) -> None:
     order = place(shop)
-    clock.sleep(60)
+    shop.clock.sleep(60)
     assert report_payment(shop, order, amount=900)["status"] == "CAPTURED"
     assert get_order(shop, order.order_id) == order_after_change(order, paid=900, version=2, updated_at=moment(1))
     assert report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1600)["status"] == "CAPTURED"
@@ -179,12 +163,12 @@ def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: ShopContext, c
     assert refunds_of(shop, order.order_id) == []
 
 
-def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: ShopContext, wire: WireTap) -> None:
+def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: TappedShop) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
-    wire.clear()
+    shop.wire.clear()
     report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2000)
-    assert wire.operations.count("TransactWriteItems") == 1
+    assert shop.wire.operations.count("TransactWriteItems") == 1
     paid = get_order(shop, order.order_id)
     assert (paid.status, paid.paid, paid.refunded) == ("PAID", 2500, 0)
     assert refunds_of(shop, order.order_id) == [
@@ -203,28 +187,17 @@ def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: ShopContext
     ]
 
 
-def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: ShopContext) -> None:
+@pytest.mark.parametrize("disputed", [0, MAX_PAYMENTS])
+def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: ShopContext, disputed: int) -> None:
     order = place(shop)
     for number in range(1, 8):
         report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
+        if number <= disputed:
+            report_dispute(shop, f"pi_{number}", "opened", dispute_id=f"dp_{number}")
     assert get_order(shop, order.order_id).paid == MAX_PAYMENTS * 100
     assert [(it.payment_id, it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [
         ("pi_6", 100, "EXCESS"),
         ("pi_7", 100, "EXCESS"),
-    ]
-
-
-def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: ShopContext) -> None:
-    order = place(shop)
-    parts = [
-        partial(report_payment, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)
-    ]
-    run_concurrently(*parts)
-    paid = get_order(shop, order.order_id)
-    assert (paid.status, paid.paid, paid.version) == ("PAID", 2500, 4)
-    assert sorted((it.amount, it.why) for it in refunds_of(shop, order.order_id)) == [
-        (200, "EXCESS"),
-        *[(900, "LATE")] * 3,
     ]
 
 
@@ -249,13 +222,13 @@ def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
 
-def test_a_payment_that_failed_for_a_reason_may_succeed_later(shop: ShopContext, clock: ManualClock) -> None:
+def test_a_payment_that_failed_for_a_reason_may_succeed_later(shop: TappedShop) -> None:
     order = place(shop)
     failure = {"payment_id": "pi_1", "status": "FAILED", "reason": "card_declined"}
     assert report_payment(shop, order, outcome="failed", reason="card_declined") == failure
     assert payments_of(shop, order.order_id)[0].reason == "card_declined"
     assert get_order(shop, order.order_id) == order
-    clock.sleep(60)
+    shop.clock.sleep(60)
     assert report_payment(shop, order, event_id="evt_2")["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.reason, payment.version) == ("CAPTURED", None, 2)
@@ -309,17 +282,15 @@ def test_before_a_capture_the_latest_event_decides(
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(shop: TappedShop) -> None:
     order = place(shop)
     event = payment_update(order)
     first = record_payment(shop, event, {"id": "evt_1"})
     paid = get_order(shop, order.order_id)
-    wire.clear()
+    shop.wire.clear()
     again = record_payment(shop, event, {"id": "evt_1"})
     assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
-    assert wire.operations == ["Query", "GetItem"]
+    assert shop.wire.operations == ["Query", "GetItem"]
     with pytest.raises(IdempotencyKeyReused):
         record_payment(shop, payment_update(order, amount=1), {"id": "evt_1", "amount": 1})
     assert get_order(shop, order.order_id) == paid
@@ -364,28 +335,10 @@ def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_t
     assert payments_of(shop, order.order_id) == [payment]
 
 
-def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: ShopContext) -> None:
-    """An older version wrote a Command item for the event, and a payment that remembers no events."""
-    order = place(shop)
-    event = payment_update(order, outcome="authorised")
-    report_payment(shop, order, outcome="failed", event_id="evt_0")
-    key = IdempotencyKey.of(shop, PROVIDER_CALLER_ID, "evt_1", "record_payment", body_of(order))
-    answer = {"payment_id": "pi_1", "status": "AUTHORISED", "reason": None}
-    (failed,) = payments_of(shop, order.order_id)
-    authorised = replace(failed, status="AUTHORISED", events=None, version=2)
-    key.write(shop, [update(PAYMENT, failed, authorised)], answer)
-    report_payment(shop, order, outcome="failed", event_id="evt_2")
-    again = record_payment(shop, event, body_of(order))
-    assert (again.replayed, again.result) == (True, answer)
-    with pytest.raises(IdempotencyKeyReused):
-        record_payment(shop, event, {"id": "evt_1", "amount": 1})
-    assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
-
-
-def test_one_event_delivered_twice_at_once_pays_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
+def test_one_event_delivered_twice_at_once_pays_once(shop: TappedShop) -> None:
     order = place(shop)
     event = payment_update(order)
-    wire.run_before_call("TransactWriteItems", lambda: record_payment(rival, event, {"id": "evt_1"}))
+    shop.meanwhile(lambda rival: record_payment(rival, event, {"id": "evt_1"}))
     answer = record_payment(shop, event, {"id": "evt_1"})
     assert (answer.replayed, answer.result["status"]) == (True, "CAPTURED")
     assert get_order(shop, order.order_id).version == 2
@@ -394,14 +347,14 @@ def test_one_event_delivered_twice_at_once_pays_once(shop: ShopContext, rival: S
 
 @pytest.mark.parametrize("first", ["cancel", "pay"])
 def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_back(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, first: str
+    shop: TappedShop, first: str
 ) -> None:
     order = place(shop)
     if first == "cancel":
-        wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
+        shop.meanwhile(lambda rival: cancellation.cancel_order(rival, ANN, order.order_id))
         assert report_payment(shop, order)["status"] == "CAPTURED"
     else:
-        wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order))
+        shop.meanwhile(lambda rival: report_payment(rival, order))
         cancellation.cancel_order(shop, ANN, order.order_id)
     assert get_order(shop, order.order_id).status == "CANCELLED"
     assert available_by_part(shop) == [10]
@@ -409,20 +362,18 @@ def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_
     assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, why)]
 
 
-def test_a_payment_is_added_only_to_an_order_as_it_was_read(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
-    wire.run_before_call("TransactWriteItems", lambda: archive_order(rival, order.order_id, to_stub=True))
+    shop.meanwhile(lambda rival: archive_order(rival, order.order_id, to_stub=True))
     assert report_payment(shop, order)["reason"] == "the order is archived", "the order was archived during the command"
-    checks = [write["ConditionCheck"]["Key"] for write in written(wire) if "ConditionCheck" in write]
+    checks = [write["ConditionCheck"]["Key"] for write in written(shop.wire) if "ConditionCheck" in write]
     assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"
 
 
-def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: ShopContext, wire: WireTap) -> None:
+def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: TappedShop) -> None:
     order = place(shop)
     report_payment(shop, order, outcome="failed")
-    assert [next(iter(write)) for write in written(wire)] == ["Put", "ConditionCheck"]
+    assert [next(iter(write)) for write in written(shop.wire)] == ["Put", "ConditionCheck"]
 
 
 def written(wire: WireTap) -> list[dict[str, Any]]:

@@ -16,16 +16,7 @@ from functions.model.entities import Order, ShippingMethod, TaxRate, hash_to_buc
 from functions.model.errors import CommandRejected, OutOfStock
 from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.model.table import STOCK
-from functions.shop import (
-    cancellation,
-    categories,
-    customers,
-    discounts,
-    products,
-    sellers,
-    shipping_methods,
-    taxes,
-)
+from functions.shop import cancellation, categories, customers, discounts, products, sellers, shipping_methods, taxes
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -45,8 +36,8 @@ from proof.support.actors import (
     return_items,
     run_in_threads,
 )
-from proof.support.client_faults import WireTap
 from proof.support.examples import many
+from tests.shop.conftest import TappedShop
 
 
 def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: ShopContext) -> None:
@@ -73,29 +64,25 @@ def test_one_placement_by_eight_threads_is_one_order(shop: ShopContext) -> None:
     assert available_by_part(shop) == [8]
 
 
-def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.run_before_call("TransactWriteItems", lambda: place_order_as(rival, BOB, "k", vase=8))
+    shop.meanwhile(lambda rival: place_order_as(rival, BOB, "k", vase=8))
     order = place(shop, vase=25)
     assert sum(order.lines["vase"].quantity_by_stock_part.values()) == 25
     assert sum(available_by_part(shop, "vase")) == 40 - 25 - 8
 
 
-def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 10, parts=2)
     first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
     def move_all_to(part: int) -> None:
-        for stock in get_stock(rival, "vase"):
+        for stock in get_stock(shop.rival, "vase"):
             moved = replace(stock, available=10 if stock.part == part else 0, version=stock.version + 1)
-            rival.table.write(update(STOCK, stock, moved))
+            shop.rival.table.write(update(STOCK, stock, moved))
 
     turns = [1 - first, first] * (MAX_PLAN_ATTEMPTS // 2)
-    wire.run_before_call("TransactWriteItems", *[partial(move_all_to, part) for part in turns])
+    shop.wire.run_before_call("TransactWriteItems", *[partial(move_all_to, part) for part in turns])
     with pytest.raises(TableBusy):
         place_order_as(shop, ANN, "k", vase=10)
     assert sum(available_by_part(shop, "vase")) == 10
@@ -109,10 +96,7 @@ CHANGES: dict[str, tuple[str, Changed]] = {
     "category": ("UpdateItem", lambda shop, name: categories.rename_category(shop, STAFF, "/mugs/", name)),
     "customer": ("UpdateItem", lambda shop, name: customers.change_profile(shop, ANN, "ann", name)),
     "product": ("UpdateItem", lambda shop, name: products.update_product(shop, STAFF, "mug", name)),
-    "seller": (
-        "PutItem",
-        lambda shop, city: sellers.replace_seller(shop, STAFF, replace(HOME_ADDRESS, city=city), []),
-    ),
+    "seller": ("PutItem", lambda shop, city: sellers.replace_seller(shop, STAFF, replace(HOME_ADDRESS, city=city), [])),
     "tax table": (
         "UpdateItem",
         lambda shop, city: taxes.replace_tax_table(shop, STAFF, [TaxRate.from_text(f"{city} standard 2026-01-01 1")]),
@@ -127,17 +111,19 @@ CHANGES: dict[str, tuple[str, Changed]] = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_of_two_changes_at_once_the_slower_is_made_after_the_other(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, kind: str
+def test_of_two_changes_at_once_the_slower_comes_second_and_its_repeat_writes_nothing(
+    shop: TappedShop, kind: str
 ) -> None:
     ensure_category(shop, "/mugs/")
     operation, change = CHANGES[kind]
     before = change(shop, "AT").version
-    wire.run_before_call(operation, lambda: change(rival, "DE"))
+    shop.meanwhile(lambda rival: change(rival, "DE"), operation)
     changed = change(shop, "FR")
     assert changed.version == before + 2
     assert "FR" in str(changed).upper()
+    shop.wire.clear()
     assert change(shop, "FR") == changed, "it is stored"
+    assert {*shop.wire.operations} <= {"GetItem", "Query"}
 
 
 # random commands lose no piece --------------------------------------------------------------------------------------

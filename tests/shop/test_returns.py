@@ -9,22 +9,13 @@ import pytest
 from functions.dynamodb.writes import put_if_newer
 from functions.model.copies import order_summary
 from functions.model.entities import Order, Return
-from functions.model.errors import (
-    AlreadyExists,
-    InvalidInput,
-    NotFound,
-    ReturnWindowOver,
-    TooMuch,
-    WrongState,
-)
+from functions.model.errors import InvalidInput, NotFound, ReturnWindowOver, TooMuch, WrongState
 from functions.model.patterns import RETURNS_OF_ORDER
-from functions.model.retention import COMMAND_DAYS
 from functions.model.table import ORDER_SUMMARY, RETURN
 from functions.shop import archive as shop_archive
 from functions.shop import returns
 from functions.shop.accounts import store_credit_account_id
 from functions.shop.erasure import erase_customer
-from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
@@ -35,13 +26,10 @@ from proof.support.actors import (
     create_stocked_product,
     get_order,
     place,
-    return_items,
-    run_concurrently,
     set_shipping_prices,
 )
-from proof.support.client_faults import WireTap
 from proof.support.samples import moment
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.shop.test_discounts import bought, offer
 from tests.support.order_money import (
     deliver_order,
@@ -67,12 +55,12 @@ def everything(shop: ShopContext) -> Any:
 
 # returned pieces ------------------------------------------------------------------------------------------------------
 def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transaction(
-    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
+    shop: TappedShop, order: Order
 ) -> None:
-    clock.sleep(60)
-    wire.clear()
+    shop.clock.sleep(60)
+    shop.wire.clear()
     done = return_pieces(shop, order, mug=1, pot=2)
-    assert wire.operations == ["GetItem", "GetItem", "Query", "Query", "TransactWriteItems"]
+    assert shop.wire.operations == ["GetItem", "GetItem", "Query", "Query", "TransactWriteItems"]
     now = get_order(shop, order.order_id)
     assert (now.status, now.version, now.updated_at) == ("PARTIALLY_RETURNED", order.version + 1, moment(1))
     assert {id: line.returned for id, line in now.lines.items()} == {"mug": 1, "pot": 2}
@@ -113,12 +101,12 @@ def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: ShopContex
     assert (kept.quantities, kept.restocked) == ({"mug": 2, "pot": 1}, {"pot": 1})
 
 
-def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order, clock: ManualClock) -> None:
+def test_a_return_puts_the_end_of_the_order_off(shop: TappedShop, order: Order) -> None:
     (before,) = expiry_markers(shop, order.order_id)
-    clock.sleep(10 * DAY)
+    shop.clock.sleep(10 * DAY)
     return_pieces(shop, order, "one", mug=1)
     (moved,) = expiry_markers(shop, order.order_id)
-    assert moved.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()) == before.ttl + 10 * DAY
+    assert moved.ttl == int((shop.clock.now + timedelta(days=365 + 30)).timestamp()) == before.ttl + 10 * DAY
     assert moved.version > before.version
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
@@ -126,21 +114,19 @@ def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order,
     assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "a missing marker is written again"
 
 
-def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
-    shop: ShopContext, order: Order, clock: ManualClock
-) -> None:
+def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: TappedShop, order: Order) -> None:
     hasty = replace(shop, closed_order_days=0, return_window_days=400)  # the settings changed after the order
-    clock.sleep(396 * DAY)
+    shop.clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
-    assert [marker.ttl > clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]
+    assert [marker.ttl > shop.clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]
 
 
 # rejected returns -----------------------------------------------------------------------------------------------------
-def test_an_order_can_be_returned_until_its_window_ends(shop: ShopContext, order: Order, clock: ManualClock) -> None:
+def test_an_order_can_be_returned_until_its_window_ends(shop: TappedShop, order: Order) -> None:
     assert order.delivered_at == moment()
-    clock.now += timedelta(days=30, milliseconds=-1)
+    shop.clock.now += timedelta(days=30, milliseconds=-1)
     assert return_pieces(shop, order, "in time", mug=1).result["amount"] == 1250
-    clock.now += timedelta(milliseconds=1)
+    shop.clock.now += timedelta(milliseconds=1)
     contents = everything(shop)
     with pytest.raises(ReturnWindowOver) as refusal:
         return_pieces(shop, order, "too late", mug=1)
@@ -178,21 +164,8 @@ def test_a_return_has_at_least_one_piece(shop: ShopContext, order: Order) -> Non
 
 
 # repeated and concurrent returns --------------------------------------------------------------------------------------
-def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: ShopContext) -> None:
-    for number in range(5):
-        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
-        found = run_concurrently(
-            *[lambda key=key, id=order.order_id: return_items(shop, id, f"{id} {key}", mug=1) for key in "abc"]
-        )
-        assert sum(isinstance(one, IdempotentResult) for one in found) == 1
-        assert all(isinstance(one, WrongState | IdempotentResult) for one in found)
-        assert (refunded_total(shop, order.order_id), available_by_part(shop)) == (1250, [10])
-
-
-def test_a_return_that_comes_between_is_counted(
-    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
-) -> None:
-    wire.run_before_call("TransactWriteItems", lambda: return_pieces(rival, order, "rival", mug=1, pot=3))
+def test_a_return_that_comes_between_is_counted(shop: TappedShop, order: Order) -> None:
+    shop.meanwhile(lambda rival: return_pieces(rival, order, "rival", mug=1, pot=3))
     assert return_pieces(shop, order, mug=1).result["amount"] == 1250
     assert get_order(shop, order.order_id).status == "RETURNED"
     assert refunded_total(shop, order.order_id) == order.total
@@ -200,24 +173,22 @@ def test_a_return_that_comes_between_is_counted(
 
 @pytest.mark.parametrize("faster", ["return", "archive"])
 def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archived(
-    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap, clock: ManualClock, faster: str
+    shop: TappedShop, order: Order, faster: str
 ) -> None:
     copy_order(shop, order)
     lie_in_wait = replace(shop, return_window_days=400)
-    theirs = replace(rival, return_window_days=400)
-    clock.sleep(396 * DAY)
+    theirs = replace(shop.rival, return_window_days=400)
+    shop.clock.sleep(396 * DAY)
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
-    wire.clear()
+    shop.wire.clear()
     if faster == "return":
-        wire.run_before_call("UpdateItem", lambda: return_pieces(theirs, order, mug=1))
+        shop.wire.run_before_call("UpdateItem", lambda: return_pieces(theirs, order, mug=1))
         assert shop_archive.start_archiving(shop, order.order_id, shop.now_instant()) is None
         assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
         assert refunded_total(shop, order.order_id) == 1250
     else:
-        wire.run_before_call(
-            "TransactWriteItems", lambda: shop_archive.start_archiving(rival, order.order_id, rival.now_instant())
-        )
+        shop.meanwhile(lambda rival: shop_archive.start_archiving(rival, order.order_id, rival.now_instant()))
         with pytest.raises(WrongState) as refusal:
             return_pieces(lie_in_wait, order, mug=1)
         assert (refusal.value.state, refunds(shop, order.order_id)) == ("ARCHIVING", [])
@@ -227,30 +198,6 @@ def copy_order(shop: ShopContext, order: Order) -> None:
     """Write the summary of an order, as the copies Lambda does after the other copies."""
     (summary,) = order_summary(order)
     shop.table.write(put_if_newer(ORDER_SUMMARY, summary))
-
-
-# keys -----------------------------------------------------------------------------------------------------------------
-def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: ShopContext, order: Order) -> None:
-    other = advance_to_status(shop, place(shop, "key-2", mug=1), "DELIVERED")
-    first = return_pieces(shop, order, mug=1).result["return_id"]
-    for image in everything(shop):
-        if image["type"]["S"] == "Command":
-            shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
-    second = return_pieces(shop, other, mug=1).result["return_id"]
-    assert first != second, "totals count each return by its id"
-
-
-def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: ShopContext, order: Order, clock: ManualClock) -> None:
-    patient = replace(shop, return_window_days=2 * COMMAND_DAYS)
-    return_pieces(patient, order, mug=1)
-    clock.sleep((COMMAND_DAYS + 1) * DAY)
-    for image in everything(shop):
-        if image["type"]["S"] == "Command":  # simulates that these items have expired
-            shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
-    with pytest.raises(AlreadyExists) as refusal:
-        return_pieces(patient, order, mug=1)
-    assert refusal.value.what == "return"
-    assert get_order(shop, order.order_id).lines["mug"].returned == 1
 
 
 # refunds for returned goods -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from functions.shop.invoices import get_invoice_of_order
 from functions.shop.sellers import get_latest_seller, get_seller, get_sellers, replace_seller
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, STAFF, advance_to_status, place
-from proof.support.client_faults import WireTap
+from tests.shop.conftest import TappedShop
 
 ELM = Address(name="Elm & Sons", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
 
@@ -34,16 +34,6 @@ def test_there_is_no_seller_until_staff_store_one(shop: ShopContext) -> None:
     assert get_seller(shop, STAFF) == get_latest_seller(shop) == first
 
 
-def test_a_change_is_the_next_version_and_equal_data_is_not_written_again(shop: ShopContext, wire: WireTap) -> None:
-    store(shop)
-    second = store(shop, "Linz")
-    assert second.version == 2
-    wire.clear()
-    assert store(shop, "Linz") == second
-    assert (wire.operations, wire.units) == (["Query", "GetItem"], 0.5 + 1)
-    assert [store(shop, "Wien").version, get_seller(shop, STAFF).version] == [3, 3]
-
-
 def test_a_late_read_of_the_latest_version_loses_no_change(shop: ShopContext, monkeypatch: pytest.MonkeyPatch) -> None:
     store(shop)
     old = shop.table.query(LATEST_SELLER, limit=1)
@@ -53,7 +43,7 @@ def test_a_late_read_of_the_latest_version_loses_no_change(shop: ShopContext, mo
     assert store(shop, "Wien").version == 3
 
 
-def test_an_invoice_keeps_the_seller_of_its_issue(shop: ShopContext, wire: WireTap) -> None:
+def test_an_invoice_keeps_the_seller_of_its_issue(shop: TappedShop) -> None:
     orders = [paid(shop, key) for key in ("none", "first", "second")]
     fulfil_orders(shop, orders[:1])
     for order, city in zip(orders[1:], ("Wien", "Linz"), strict=True):
@@ -61,17 +51,17 @@ def test_an_invoice_keeps_the_seller_of_its_issue(shop: ShopContext, wire: WireT
         fulfil_orders(shop, [order])
     invoices = [get_invoice_of_order(shop, ANN, order) for order in orders]
     assert [one.seller for one in invoices] == [None, 1, 2]
-    wire.clear()
+    shop.wire.clear()
     found = get_sellers(shop, [*invoices, *invoices])
     assert {version: one.address.city for version, one in found.items()} == {1: "Wien", 2: "Linz"}
-    assert (wire.operations, wire.units) == (["GetItem"] * 2, 2)
+    assert (shop.wire.operations, shop.wire.units) == (["GetItem"] * 2, 2)
 
 
-def test_a_batch_of_orders_reads_the_seller_once(shop: ShopContext, wire: WireTap) -> None:
+def test_a_batch_of_orders_reads_the_seller_once(shop: TappedShop) -> None:
     store(shop)
     orders = [paid(shop, f"k{number}") for number in range(3)]
-    wire.clear()
+    shop.wire.clear()
     fulfil_orders(shop, orders)
-    assert sorted(wire.operations) == ["GetItem", *["Query"] * 4, "TransactWriteItems"]
-    assert wire.units_of["Query"] == 3 + 0.5
+    assert sorted(shop.wire.operations) == ["GetItem", *["Query"] * 4, "TransactWriteItems"]
+    assert shop.wire.units_of["Query"] == 3 + 0.5
     assert {get_invoice_of_order(shop, ANN, order).seller for order in orders} == {1}

@@ -18,8 +18,10 @@ from functions.shop.started_payments import cancel_open_payments, start_payment
 from functions.shop.unmatched_payments import assign_payment
 from local.world.payment_provider import FakeProvider
 from proof.support.actors import ANN, STAFF, advance_to_status, archive_order, get_order, place, report_payment
-from proof.support.client_faults import ProcessKilled, WireTap
+from proof.support.client_faults import ProcessKilled
+from tests.shop.conftest import TappedShop
 from tests.support.credit_actions import new_store_credit, parse_source
+from tests.support.order_money import pay_in_parts
 
 CARD = "pm_card_visa"
 
@@ -33,7 +35,7 @@ def start(shop: ShopContext, provider: FakeProvider, order: Order, caller: Any =
     return start_payment(shop, provider, caller, order.order_id)
 
 
-def use_credit(shop: ShopContext, order: Order, amount: int, key: str = "credit") -> None:
+def use_credit(shop: ShopContext, order: Order, amount: int = 1000, key: str = "credit") -> None:
     source = parse_source(shop, new_store_credit(shop))
     credit_payments.pay_with_credit(shop, ANN, key, order.order_id, source, amount)
 
@@ -49,25 +51,29 @@ def has_outdated_payment(shop: ShopContext, order: Order) -> bool:
     return started is not None and started.status == "OUTDATED"
 
 
-def test_what_is_due_is_started_once(shop: ShopContext, wire: WireTap, provider: FakeProvider) -> None:
+def test_what_is_due_is_started_once(shop: TappedShop, provider: FakeProvider) -> None:
     order = place(shop)
-    wire.clear()
+    shop.wire.clear()
     made = start(shop, provider, order)
-    assert wire.operations == ["GetItem", "GetItem", "PutItem", "GetItem"]
+    assert shop.wire.operations == ["GetItem", "GetItem", "PutItem", "GetItem"]
     assert (made.status, made.amount, made.currency, bool(made.client_secret)) == ("open", 2500, "EUR", True)
     assert provider.account.payments[made.payment_id]["metadata"] == {"order_id": order.order_id}
-    wire.clear()
+    shop.wire.clear()
     assert start(shop, provider, order, STAFF) == made
-    assert wire.operations == ["GetItem", "GetItem"]
+    assert shop.wire.operations == ["GetItem", "GetItem"]
     assert open_amounts(provider) == [2500]
 
 
-def test_the_limit_of_payments_holds(shop: ShopContext, provider: FakeProvider) -> None:
-    order = place(shop)
-    for number in range(5):
-        use_credit(shop, order, 100, f"credit-{number}")
-    with pytest.raises(TooManyPayments):
+@pytest.mark.parametrize(
+    ("paid", "error", "code"), [([100] * 5, TooManyPayments, None), ([2480], PaymentNotPossible, "amount_too_small")]
+)
+def test_the_limit_of_payments_and_the_minimum_of_the_provider_hold(
+    shop: ShopContext, provider: FakeProvider, paid: list[int], error: type[Exception], code: str | None
+) -> None:
+    order = pay_in_parts(shop, place(shop), *paid)
+    with pytest.raises(error) as rejection:
         start(shop, provider, order)
+    assert getattr(rejection.value, "code", None) == code
 
 
 def test_a_declined_card_leaves_the_same_payment_open(shop: ShopContext, provider: FakeProvider) -> None:
@@ -77,20 +83,6 @@ def test_a_declined_card_leaves_the_same_payment_open(shop: ShopContext, provide
         "POST", f"/v1/payment_intents/{made.payment_id}/confirm", {}, b"payment_method=pm_card_chargeDeclined"
     )
     assert start(shop, provider, order) == made
-
-
-def test_credit_outdates_a_started_payment_and_the_next_start_cancels_it(
-    shop: ShopContext, provider: FakeProvider
-) -> None:
-    order = place(shop)
-    first = start(shop, provider, order)
-    use_credit(shop, order, 1000)
-    assert has_outdated_payment(shop, order)
-    second = start(shop, provider, order)
-    assert (second.amount, open_amounts(provider)) == (1500, [1500])
-    assert provider.get_payment(first.payment_id).status == "cancelled"
-    assert not has_outdated_payment(shop, order)
-    assert start(shop, provider, order) == second
 
 
 def record_transfer(shop: ShopContext, order: Order) -> None:
@@ -103,23 +95,24 @@ def assign_lost_payment(shop: ShopContext, order: Order) -> None:
     assign_payment(shop, STAFF, "assign", "unknown", "pi_lost", order.order_id, "named in the receipt")
 
 
-@pytest.mark.parametrize("pay_a_part", [record_transfer, assign_lost_payment])
-def test_money_that_staff_record_outdates_a_started_payment(
+@pytest.mark.parametrize("pay_a_part", [use_credit, record_transfer, assign_lost_payment])
+def test_a_part_that_is_paid_otherwise_outdates_a_started_payment_and_the_next_start_cancels_it(
     shop: ShopContext, provider: FakeProvider, pay_a_part: Callable[[ShopContext, Order], None]
 ) -> None:
     order = place(shop)
-    start(shop, provider, order)
+    first = start(shop, provider, order)
     pay_a_part(shop, order)
     assert has_outdated_payment(shop, order)
-    assert start(shop, provider, order).amount == 1500
-    assert open_amounts(provider) == [1500]
+    second = start(shop, provider, order)
+    assert (second.amount, open_amounts(provider)) == (1500, [1500])
+    assert provider.get_payment(first.payment_id).status == "cancelled"
+    assert not has_outdated_payment(shop, order)
+    assert start(shop, provider, order) == second
 
 
-def test_credit_finds_no_started_payment_and_checks_that_none_starts(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, provider: FakeProvider
-) -> None:
+def test_credit_finds_no_started_payment_and_checks_that_none_starts(shop: TappedShop, provider: FakeProvider) -> None:
     order = place(shop)
-    wire.run_before_call("TransactWriteItems", lambda: None, lambda: start(rival, provider, order))
+    shop.wire.run_before_call("TransactWriteItems", lambda: None, lambda: start(shop.rival, provider, order))
     use_credit(shop, order, 1000)  # its first transaction issues the credit
     assert has_outdated_payment(shop, order)
     assert start(shop, provider, order).amount == 1500
@@ -127,12 +120,10 @@ def test_credit_finds_no_started_payment_and_checks_that_none_starts(
 
 
 @pytest.mark.parametrize("call", [2, 3, 4])
-def test_credit_during_a_start_leaves_only_what_is_due(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, provider: FakeProvider, call: int
-) -> None:
+def test_credit_during_a_start_leaves_only_what_is_due(shop: TappedShop, provider: FakeProvider, call: int) -> None:
     order = place(shop)
     operation, number = {2: ("GetItem", 2), 3: ("PutItem", 1), 4: ("GetItem", 3)}[call]
-    wire.run_before_call(operation, lambda: use_credit(rival, order, 1000), call=number)
+    shop.meanwhile(lambda rival: use_credit(rival, order, 1000), operation, call=number)
     assert start(shop, provider, order).amount == 1500
     assert open_amounts(provider) == [1500]
 
@@ -140,32 +131,25 @@ def test_credit_during_a_start_leaves_only_what_is_due(
 @pytest.mark.parametrize("end", [cancellation.lapse_order, lambda shop, id: cancellation.cancel_order(shop, ANN, id)])
 @pytest.mark.parametrize("operation", ["PutItem", "GetItem"])
 def test_an_order_that_ends_during_a_start_leaves_no_open_payment(
-    shop: ShopContext,
-    rival: ShopContext,
-    wire: WireTap,
-    provider: FakeProvider,
-    end: Callable[[ShopContext, str], object],
-    operation: str,
+    shop: TappedShop, provider: FakeProvider, end: Callable[[ShopContext, str], object], operation: str
 ) -> None:
     order = place(shop)
-    wire.run_before_call(operation, lambda: end(rival, order.order_id), call=3 if operation == "GetItem" else 1)
+    shop.meanwhile(lambda rival: end(rival, order.order_id), operation, call=3 if operation == "GetItem" else 1)
     with pytest.raises(WrongState):
         start(shop, provider, order)
     assert open_amounts(provider) == []
 
 
-def test_two_starts_at_once_give_the_same_payment(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, provider: FakeProvider
-) -> None:
+def test_two_starts_at_once_give_the_same_payment(shop: TappedShop, provider: FakeProvider) -> None:
     order, other = place(shop), []
-    wire.run_before_call("PutItem", lambda: other.append(start(rival, provider, order)))
+    shop.meanwhile(lambda rival: other.append(start(rival, provider, order)), "PutItem")
     assert start(shop, provider, order) == other[0]
     assert open_amounts(provider) == [2500]
 
 
-def test_a_start_after_a_crash_finds_the_same_payment(shop: ShopContext, wire: WireTap, provider: FakeProvider) -> None:
+def test_a_start_after_a_crash_finds_the_same_payment(shop: TappedShop, provider: FakeProvider) -> None:
     order = place(shop)
-    wire.crash_at("PutItem")
+    shop.wire.crash_at("PutItem")
     with pytest.raises(ProcessKilled):
         start(shop, provider, order)
     start(shop, provider, order)
@@ -174,13 +158,13 @@ def test_a_start_after_a_crash_finds_the_same_payment(shop: ShopContext, wire: W
 
 @pytest.mark.parametrize("has_earlier", [False, True])
 def test_a_start_after_a_crash_and_another_due_amount_cancels_what_the_crash_left(
-    shop: ShopContext, wire: WireTap, provider: FakeProvider, has_earlier: bool
+    shop: TappedShop, provider: FakeProvider, has_earlier: bool
 ) -> None:
     order = place(shop)
     if has_earlier:
         start(shop, provider, order)
         use_credit(shop, order, 100, "earlier")
-    wire.crash_at("UpdateItem" if has_earlier else "PutItem")
+    shop.wire.crash_at("UpdateItem" if has_earlier else "PutItem")
     with pytest.raises(ProcessKilled):
         start(shop, provider, order)
     use_credit(shop, order, 1000)
@@ -211,21 +195,20 @@ def test_money_that_the_bank_took_back_can_be_paid_again(shop: ShopContext, prov
     assert (again.amount, again.payment_id != made.payment_id) == (500, True)
 
 
-def test_the_provider_rejects_an_amount_below_its_minimum(shop: ShopContext, provider: FakeProvider) -> None:
-    order = place(shop)
-    use_credit(shop, order, 2480)
-    with pytest.raises(PaymentNotPossible) as rejection:
-        start(shop, provider, order)
-    assert rejection.value.code == "amount_too_small"
-
-
-def test_a_lapsed_order_has_its_started_payment_cancelled(shop: ShopContext, provider: FakeProvider) -> None:
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_lapsed_order_has_its_started_payment_cancelled_even_if_it_was_archived_before_its_event_came(
+    shop: ShopContext, provider: FakeProvider, archived: bool
+) -> None:
     order = place(shop)
     made = start(shop, provider, order)
     assert cancel_open_payments(shop, provider, order.order_id) == []  # it can still be paid
     cancellation.lapse_order(shop, order.order_id)
-    for _ in range(2):
-        assert cancel_open_payments(shop, provider, order.order_id) == [made.payment_id]
+    if archived:
+        archive_order(shop, order.order_id, to_stub=True)
+        shop.table.batch_delete([STARTED_PAYMENT.key(order_id=order.order_id)])
+    for again in (False, True):
+        cancelled = [] if archived and again else [made.payment_id]
+        assert cancel_open_payments(shop, provider, order.order_id) == cancelled
     assert open_amounts(provider) == []
 
 
@@ -237,19 +220,6 @@ def test_a_payment_that_the_provider_rejects_is_neither_started_again_nor_cancel
     assert rejection.value.code == "no_payment_provider"
     cancellation.lapse_order(shop, order.order_id)
     assert cancel_open_payments(shop, without_provider, order.order_id) == []
-
-
-def test_an_order_that_was_archived_before_its_event_came_leaves_no_open_payment(
-    shop: ShopContext, provider: FakeProvider
-) -> None:
-    order = place(shop)
-    made = start(shop, provider, order)
-    cancellation.lapse_order(shop, order.order_id)
-    archive_order(shop, order.order_id, to_stub=True)
-    shop.table.batch_delete([STARTED_PAYMENT.key(order_id=order.order_id)])
-    for cancelled in ([made.payment_id], []):
-        assert cancel_open_payments(shop, provider, order.order_id) == cancelled
-    assert open_amounts(provider) == []
 
 
 def test_an_order_without_a_started_payment_asks_the_provider_nothing(

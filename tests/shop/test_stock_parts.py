@@ -1,9 +1,8 @@
 """Tests from which stock parts an order takes its goods, and that no piece is lost while their number changes."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count, cycle
+from itertools import count
 from typing import Any
 
 import pytest
@@ -28,10 +27,9 @@ from proof.support.actors import (
     get_stock,
     place,
     place_order_as,
-    run_in_threads,
 )
 from proof.support.client_faults import ProcessKilled, WireTap
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 
 
 def resize(shop: ShopContext, parts: int, product_id: str = "vase") -> None:
@@ -79,24 +77,20 @@ def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop:
     assert products.get_product(shop, "vase").parts_created == 20
 
 
-def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 400)
     resize(shop, 90)
     assert (len(get_stock(shop, "vase")), total(shop)) == (90, 400)
     products.receive_stock(shop, STAFF, "more", "vase", 500)
-    wire.clear()
+    shop.wire.clear()
     resize(shop, 1)
     assert filled(shop) == {0: 900}
-    assert len(wire.operations) < 100, "at 20 ms each, it is far from the limit of 15 seconds"
+    assert len(shop.wire.operations) < 100, "at 20 ms each, it is far from the limit of 15 seconds"
 
 
-def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
+def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40)
-    wire.run_before_call("TransactWriteItems", *[lambda: clock.sleep(MOVE_SECONDS / 2) for _ in range(4)])
+    shop.wire.run_before_call("TransactWriteItems", *[lambda: shop.clock.sleep(MOVE_SECONDS / 2) for _ in range(4)])
     with pytest.raises(TableBusy):
         resize(shop, 20)
     assert 2 < len(filled(shop)) < 20
@@ -131,18 +125,18 @@ def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
 # orders during a change -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, before: int, after: int
+    shop: TappedShop, before: int, after: int
 ) -> None:
     create_stocked_product(shop, "vase", 1, parts=before)
     set_available(shop, 0, -1)
     set_available(shop, 2 if before > 1 else 0, 1)  # a decrease must then move the only piece
 
     def buy() -> None:
-        place_order_as(rival, ANN, "one", vase=1)
+        place_order_as(shop.rival, ANN, "one", vase=1)
         with pytest.raises(OutOfStock):
-            place_order_as(rival, BOB, "two", vase=1)
+            place_order_as(shop.rival, BOB, "two", vase=1)
 
-    wire.run_before_call("TransactWriteItems", lambda: None, buy)
+    shop.wire.run_before_call("TransactWriteItems", lambda: None, buy)
     resize(shop, after)
     with suppress(OutOfStock):
         buy_all = place_order_as(shop, BOB, "three", vase=1)
@@ -150,9 +144,14 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
     assert total(shop) == 0 if before > after else total(shop) <= 1
 
 
-def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved(shop: TappedShop) -> None:
+    create_stocked_product(shop, "vase", 3, parts=3)
+    shop.meanwhile(lambda rival: place_order_as(rival, ANN, "one", vase=3))
+    resize(shop, 1)
+    assert available_by_part(shop, "vase") == [0, 0, 0]
+
+
+def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(shop: TappedShop) -> None:
     """One read of the stock sees one part after a move of the piece, and the other part before the move."""
     create_stocked_product(shop, "vase", 0, parts=3)
     set_available(shop, 2, 1)
@@ -162,7 +161,7 @@ def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
         found = read(keys, consistent=consistent)
         if not seen and any(isinstance(item, Stock) for item in found):
             seen.append(found)
-            resize(rival, 1)
+            resize(shop.rival, 1)
             again = {item.part: item for item in read(keys, consistent=True)}
             return [item if item.part == 0 else again[item.part] for item in found]
         return found
@@ -173,17 +172,17 @@ def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
     placed = place_order_as(shop, ANN, key, vase=1)
     assert isinstance(placed.order, Order)
     assert seen
-    assert total(rival) == 0
+    assert total(shop.rival) == 0
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (4, 2), (2, 4)])
 def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_next(
-    shop: ShopContext, wire: WireTap, before: int, after: int
+    shop: TappedShop, before: int, after: int
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=before)
     order = place(shop, vase=7)
     for killed_at in count():
-        wire.crash_at("TransactWriteItems", killed_at + 1)
+        shop.wire.crash_at("TransactWriteItems", killed_at + 1)
         try:
             resize(shop, after)
         except ProcessKilled:
@@ -195,7 +194,7 @@ def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_ne
         assert (len(filled(shop)), total(shop)) == (after, 33)
         resize(shop, before)
         assert len(filled(shop)) == before
-    assert wire.pop_unused_replies() == ["TransactWriteItems"]
+    assert shop.wire.pop_unused_replies() == ["TransactWriteItems"]
     assert (killed_at > 1, len(filled(shop)), total(shop)) == (True, after, 33)
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert total(shop) == 40
@@ -249,30 +248,7 @@ def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(sh
     assert place(shop, "late", vase=1).lines["vase"].backordered == 1
 
 
-# many orders at once --------------------------------------------------------------------------------------------------
-def test_threads_buy_all_there_is_while_the_number_changes(shop: ShopContext, rival: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 60, parts=4)
-    sizes = cycle((1, 12, 5, 2))
-
-    def buy(number: int) -> int:
-        while True:
-            try:
-                place_order_as(rival, ANN, f"k{number}", vase=1)
-            except TableBusy:
-                continue
-            except OutOfStock:
-                return 0
-            return 1
-
-    with ThreadPoolExecutor(4) as pool:
-        buyers = [pool.submit(buy, number) for number in range(80)]
-        while not all(one.done() for one in buyers):
-            with suppress(TableBusy):
-                resize(rival, next(sizes))
-        sold = [one.result() for one in buyers]
-    assert (sum(sold), total(shop)) == (60, 0)
-
-
+# written off ----------------------------------------------------------------------------------------------------------
 def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: ShopContext) -> None:
     create_stocked_product(shop, "cup", 7, parts=3)
     products.write_off_stock(shop, STAFF, "k", "cup", 6, "LOST")
@@ -280,11 +256,9 @@ def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: ShopCon
     assert sum(part.received for part in get_stock(shop, "cup")) == 1
 
 
-def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(shop: TappedShop) -> None:
     create_stocked_product(shop, "cup", 2, parts=1)
-    wire.run_before_call("TransactWriteItems", lambda: place_order_as(rival, ANN, "order", cup=1))
+    shop.meanwhile(lambda rival: place_order_as(rival, ANN, "order", cup=1))
     with pytest.raises(OutOfStock) as refused:
         products.write_off_stock(shop, STAFF, "k", "cup", 2, "STOLEN")
     assert refused.value.short == {"cup": 1}
@@ -296,29 +270,21 @@ def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
     return dict(order.lines[product_id].quantity_by_stock_part)
 
 
-def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
+    shop.wire.clear()
     order = place(shop, vase=10)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems"]
     (part,) = taken(order)
     assert part == str(hash_to_bucket(order.order_id, 4))
     assert available_by_part(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
 
 
-def test_orders_spread_over_the_parts(shop: ShopContext) -> None:
-    create_stocked_product(shop, "vase", 400, parts=4)
-    started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
-    assert started == {"0", "1", "2", "3"}
-
-
-def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, wire: WireTap) -> None:
+def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
+    shop.wire.clear()
     order = place(shop, vase=25)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
     assert sorted(taken(order).values()) == [5, 10, 10]
     assert sorted(available_by_part(shop, "vase")) == [0, 0, 5, 10]
     assert get_order(shop, order.order_id) == order
@@ -394,88 +360,80 @@ def keys_of(item: dict[str, dict[str, dict[str, dict[str, str]]]]) -> list[dict[
 
 
 @pytest.mark.parametrize("code", BUSY)
-def test_a_busy_part_is_left_for_another_at_once(
-    shop: ShopContext, wire: WireTap, clock: ManualClock, code: str
-) -> None:
+def test_a_busy_part_is_left_for_another_at_once(shop: TappedShop, code: str) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
-    wire.cancel_transactions("None", code)
+    shop.wire.clear()
+    shop.wire.cancel_transactions("None", code)
     order = place(shop, vase=3)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "TransactWriteItems"], "no part is read"
-    (first,), (second,) = parts_of(wire)
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems", "TransactWriteItems"], "no part is read"
+    (first,), (second,) = parts_of(shop.wire)
     assert first != second
-    assert clock.pauses == []
+    assert shop.clock.pauses == []
     assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
     assert get_order(shop, order.order_id) == order
     assert place_order_as(shop, ANN, "key-1", vase=3).order == order, "the same key is the same order"
     assert sum(available_by_part(shop, "vase")) == 37
 
 
-def test_only_the_product_whose_part_is_busy_takes_another(shop: ShopContext, wire: WireTap) -> None:
+def test_only_the_product_whose_part_is_busy_takes_another(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     create_stocked_product(shop, "bowl", 40, parts=4)
-    wire.clear()
-    wire.cancel_transactions("None", "None", "TransactionConflict")
+    shop.wire.clear()
+    shop.wire.cancel_transactions("None", "None", "TransactionConflict")
     order = place(shop, vase=1, bowl=1)
-    first, second = parts_of(wire)
+    first, second = parts_of(shop.wire)
     calm, busy = order.lines
     assert [one for one in first if f"#{calm}" in one] == [one for one in second if f"#{calm}" in one]
     assert [one for one in first if f"#{busy}" in one] != [one for one in second if f"#{busy}" in one]
 
 
-def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
-    wire.clear()
-    wire.cancel_transactions("None", "TransactionConflict", times=3)
+def test_the_only_part_of_a_product_is_tried_again_after_a_pause(shop: TappedShop) -> None:
+    shop.wire.clear()
+    shop.wire.cancel_transactions("None", "TransactionConflict", times=3)
     place(shop, mug=2)
-    assert len(clock.pauses) == 3
-    assert len({tuple(parts) for parts in parts_of(wire)}) == 1
-    assert len({one.body["ClientRequestToken"] for one in wire.requests if "ClientRequestToken" in one.body}) == 1
+    assert len(shop.clock.pauses) == 3
+    assert len({tuple(parts) for parts in parts_of(shop.wire)}) == 1
+    assert len({one.body["ClientRequestToken"] for one in shop.wire.requests if "ClientRequestToken" in one.body}) == 1
 
 
 @pytest.mark.parametrize("throttled", [False, True])
 def test_a_conflict_on_the_order_and_a_throttled_request_that_names_no_part_change_no_part(
-    shop: ShopContext, wire: WireTap, clock: ManualClock, throttled: bool
+    shop: TappedShop, throttled: bool
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
+    shop.wire.clear()
     if throttled:
-        wire.fail_calls("TransactWriteItems", "ThrottlingException")
+        shop.wire.fail_calls("TransactWriteItems", "ThrottlingException")
     else:
-        wire.cancel_transactions("TransactionConflict", "None")
+        shop.wire.cancel_transactions("TransactionConflict", "None")
     place(shop, vase=3)
-    first, second = parts_of(wire)
+    first, second = parts_of(shop.wire)
     assert first == second
-    assert len(clock.pauses) == 1
+    assert len(shop.clock.pauses) == 1
 
 
-def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses(
-    shop: ShopContext, wire: WireTap, clock: ManualClock
-) -> None:
+def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.clear()
-    wire.cancel_transactions("None", "TransactionConflict", times=5)
+    shop.wire.clear()
+    shop.wire.cancel_transactions("None", "TransactionConflict", times=5)
     place(shop, vase=3)
-    parts = [part for (part,) in parts_of(wire)]
+    parts = [part for (part,) in parts_of(shop.wire)]
     assert len({*parts[:3]}) >= 2
     assert {*parts[2:]} == {parts[2]}
-    assert len(clock.pauses) == 3
+    assert len(shop.clock.pauses) == 3
     assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
 
 
-def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(
-    shop: ShopContext, wire: WireTap
-) -> None:
+def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(shop: TappedShop) -> None:
     create_stocked_product(shop, "vase", 2, parts=2)
     first = place(shop, "first", vase=1)
     (empty,) = first.lines["vase"].quantity_by_stock_part
     keys = (f"k{number}" for number in range(99))
     key = next(key for key in keys if hash_to_bucket(derive_order_id(shop, "ann", key), 2) != int(empty))
-    wire.clear()
-    wire.cancel_transactions("None", "TransactionConflict")
+    shop.wire.clear()
+    shop.wire.cancel_transactions("None", "TransactionConflict")
     place(shop, key, vase=1)
-    assert wire.operations == ["BatchGetItem", *["TransactWriteItems"] * 2, "BatchGetItem", "TransactWriteItems"]
+    assert shop.wire.operations == ["BatchGetItem", *["TransactWriteItems"] * 2, "BatchGetItem", "TransactWriteItems"]
     assert available_by_part(shop, "vase") == [0, 0]
 
 
@@ -485,32 +443,17 @@ def backordered(shop: ShopContext, key: str, quantity: int) -> int:
     return place(shop, key, jug=quantity).lines["jug"].backordered
 
 
-def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: ShopContext, wire: WireTap) -> None:
+def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: TappedShop) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
     assert [backordered(shop, "k1", 3), backordered(shop, "k2", 3), backordered(shop, "k3", 4)] == [0, 1, 4]
     assert available_by_part(shop, "jug") == [-5]
     products.receive_stock(shop, STAFF, "more", "jug", 7)
     assert available_by_part(shop, "jug") == [2]
-    wire.clear()
+    shop.wire.clear()
     assert backordered(shop, "k4", 2) == 0
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], (
+    assert shop.wire.operations == ["BatchGetItem", "TransactWriteItems"], (
         "available pieces are taken without a further read"
     )
-
-
-def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop: ShopContext) -> None:
-    create_stocked_product(shop, "jug", 0, backorder=True)
-    with pytest.raises(OutOfStock) as refusal:
-        place_order_as(shop, ANN, "k", jug=5, mug=11)
-    assert refusal.value.short == {"mug": 10}
-    assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
-
-
-def test_a_backorder_is_given_back_as_it_was_taken(shop: ShopContext) -> None:
-    create_stocked_product(shop, "jug", 1, backorder=True)
-    order = place(shop, jug=3)
-    cancellation.cancel_order(shop, ANN, order.order_id)
-    assert available_by_part(shop, "jug") == [1]
 
 
 def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_have_arrived(shop: ShopContext) -> None:
@@ -530,27 +473,10 @@ def test_a_product_in_several_parts_is_not_for_backorder(shop: ShopContext) -> N
     with pytest.raises(InvalidInput) as refusal:
         create_stocked_product(shop, "vase", 0, parts=2, backorder=True)
     assert refusal.value.field == "backorder"
-    create_stocked_product(shop, "vase", 5, parts=2)
-    with pytest.raises(InvalidInput):
-        products.update_product(shop, STAFF, "vase", backorder=True)
-    assert not products.get_product(shop, "vase").backorder
 
 
-def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(
-    shop: ShopContext, rival: ShopContext, wire: WireTap
-) -> None:
+def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(shop: TappedShop) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
-    wire.run_before_call("TransactWriteItems", lambda: None, lambda: place_order_as(rival, BOB, "k", jug=4))
+    shop.wire.run_before_call("TransactWriteItems", lambda: None, lambda: place_order_as(shop.rival, BOB, "k", jug=4))
     assert backordered(shop, "key-1", 7) == 6
     assert available_by_part(shop, "jug") == [-6]
-
-
-def test_concurrent_orders_beyond_the_stock_show_their_exact_backordered_pieces(shop: ShopContext) -> None:
-    create_stocked_product(shop, "jug", 20, backorder=True)
-
-    def order(number: int) -> int:
-        return backordered(shop, f"k{number}", 3)
-
-    missing = sum(run_in_threads(6, order, range(12)))
-    assert available_by_part(shop, "jug") == [20 - 12 * 3]
-    assert missing == 12 * 3 - 20

@@ -8,7 +8,6 @@ import pytest
 from functions.model.entities import KeptEvent, Order, Payment
 from functions.model.errors import InvalidInput, NotFound, TooManyPayments, WrongCurrency, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import PAYMENT_CLAIM
 from functions.shop import payments, refund_processing, refunds
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
@@ -28,8 +27,7 @@ from proof.support.actors import (
     report_external_refund,
     report_payment,
 )
-from proof.support.client_faults import WireTap
-from proof.support.tapped_client import ManualClock
+from tests.shop.conftest import TappedShop
 from tests.support import order_money
 
 
@@ -62,13 +60,11 @@ def old_item(shop: ShopContext) -> Payment:
 
 
 # the list -------------------------------------------------------------------------------------------------------------
-def test_staff_list_what_matches_no_order_by_time_oldest_first(
-    shop: ShopContext, clock: ManualClock, order: Order
-) -> None:
-    clock.sleep(60)
+def test_staff_list_what_matches_no_order_by_time_oldest_first(shop: TappedShop, order: Order) -> None:
+    shop.clock.sleep(60)
     since = shop.now_instant()
     report_dispute(shop, "pi_2", "opened")
-    clock.sleep(60)
+    shop.clock.sleep(60)
     until = shop.now_instant()
     report_external_refund(shop, "pi_3", 100)
     assert listed(shop) == ["pi_1", "dp_1", "re_1"]
@@ -165,12 +161,6 @@ def test_a_payment_that_failed_for_its_new_order_before_is_paid_there(shop: Shop
     assert get_order(shop, order.order_id).status == "PAID"
 
 
-def test_a_payment_from_before_the_claims_gets_its_claim(shop: ShopContext, order: Order) -> None:
-    shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
-    assign(shop, order)
-    assert payments.get_payment_claim(shop, STAFF, "pi_1").order_id == order.order_id
-
-
 def _in_dollars(shop: ShopContext) -> Order:
     create_stocked_product(shop, "cap", 5, currency="USD")
     return place(shop, "cap", cap=1)
@@ -248,22 +238,20 @@ def test_a_payment_without_money_is_not_assigned(shop: ShopContext, order: Order
 # concurrent commands --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("first", ["refund", "assignment"])
 def test_an_assignment_and_a_refund_at_the_same_moment_do_not_both_happen(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, order: Order, first: str
+    shop: TappedShop, order: Order, first: str
 ) -> None:
     acts: list[Callable[[ShopContext], object]] = [
         lambda it: refunds.refund_payment(it, STAFF, "back", NO_ORDER, "pi_1"),
         lambda it: assign(it, order),
     ]
     quick, slow = acts if first == "refund" else acts[::-1]
-    wire.run_before_call("TransactWriteItems", lambda: quick(rival))
+    shop.meanwhile(quick)
     with pytest.raises(WrongState):
         slow(shop)
 
 
-def test_a_dispute_that_read_the_old_claim_is_recorded_at_the_new_order(
-    shop: ShopContext, rival: ShopContext, wire: WireTap, order: Order
-) -> None:
-    wire.run_before_call("GetItem", lambda: assign(rival, order), call=3)  # after the claim, before the payment
+def test_a_dispute_that_read_the_old_claim_is_recorded_at_the_new_order(shop: TappedShop, order: Order) -> None:
+    shop.meanwhile(lambda rival: assign(rival, order), "GetItem", call=3)  # after the claim, before the payment
     report_dispute(shop, "pi_1", "opened", event_id="evt_dispute")
     assert order_money.get_payment(shop, order).status == "DISPUTED"
     assert kept_events(shop, NO_ORDER) == []

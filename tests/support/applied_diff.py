@@ -29,13 +29,7 @@ def apply_diff(folder: Path, diff: str) -> None:
     outside_of_any_repository = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     apply = ["git", "apply", "-C1", "-"]
     applied = subprocess.run(
-        apply,
-        cwd=folder,
-        input=diff,
-        text=True,
-        capture_output=True,
-        env=outside_of_any_repository,
-        check=False,
+        apply, cwd=folder, input=diff, text=True, capture_output=True, env=outside_of_any_repository, check=False
     )
     assert applied.returncode == 0, f"{applied.stderr}: the code around it has changed, so change the diff"
 

@@ -29,13 +29,7 @@ from tests.model import test_table
 from tests.support.route_table import TABLE, declared_routes
 from tools.declarations import PROJECT, declared_at
 
-RUNBOOKS_WITHOUT_ALARM = {
-    "orphaned-stack",
-    "region-move",
-    "restore-table",
-    "rotate-secrets",
-    "update-rollback-failed",
-}
+RUNBOOKS_WITHOUT_ALARM = {"orphaned-stack", "region-move", "restore-table", "rotate-secrets", "update-rollback-failed"}
 FUNCTIONS = PROJECT / "functions"
 SECRET = re.compile("secret|signature|token|digest|pepper|password", re.IGNORECASE)
 
