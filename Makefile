@@ -60,7 +60,7 @@ test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 
 record: installed ##+ record new routes, keys, units, probes and retained resources, which tests check exactly
 	$(python) -m pytest --record -q -n 0 tests/api/test_route_table.py tests/api/test_response_examples.py tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py proof/simulation/test_stored_names.py::test_every_recorded_type_and_key_is_still_in_the_model
-	$(python) -m proof.conformance --laptop --new --record
+	$(python) -m proof.shop_probes --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
 all-examples: installed build/clients/.installed ##+ run the slow tests, and all examples of the tests of which `make test` runs only a few
@@ -189,6 +189,9 @@ cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tr
 ##@ Maintain
 sbom: installed ##+ write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom
+
+wheel: installed ##+ build the package aws-conformance, which checks any emulator of AWS, into build/wheel
+	@cd proof/conformance && $(abspath $(python)) -m hatchling build --target wheel --directory $(CURDIR)/build/wheel
 
 release: installed ##+ check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
 	$(python) -m tools.release $${TAG:+"--tag=$$TAG"} $(ARGS)

@@ -19,6 +19,11 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
+def escape(text: str) -> str:
+    """Return a text for a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def bullet_list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 

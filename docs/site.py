@@ -13,8 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.pages import causes, commands, glossary, model, personal_data, states
-from proof.conformance import board
+from docs.pages import causes, commands, conformance, glossary, model, personal_data, states
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -28,7 +27,7 @@ TOP_PAGES = {
 RENDERED_PAGES: Mapping[str, Callable[[], str]] = {
     "causes.md": causes.render_page,
     "commands.md": commands.render_page,
-    "conformance.md": board.render_page,
+    "conformance.md": conformance.render_page,
     "glossary.md": glossary.render_page,
     "model.md": model.render_page,
     "personal-data.md": personal_data.render_page,

@@ -10,8 +10,9 @@ driver) reads the shards, adds the records, runs the due actions, and reports th
     mapping.report_outcome(action, outcome, now)  the outcome of an action
     mapping.next_action_at(now)                   when to call due_actions again
 
-local/laptop/poller.py drives the model with the wall clock. The simulation in the tests drives the model with a virtual
-clock. The same calls always return the same actions. Times are epoch seconds. The model is not thread-safe.
+`play` drives the model with a virtual clock, to test a function: it returns what happened. The local shop drives the
+model with the wall clock. The same calls always return the same actions. Times are epoch seconds. The model is not
+thread-safe.
 
 The model follows AWS's documentation, and each module names the pages that it follows. If AWS does not document a
 behaviour, a field of `MappingAssumptions` selects the behaviour. The model rejects tumbling windows. It does not model
@@ -33,6 +34,7 @@ from local.event_source_mappings.actions import (
 )
 from local.event_source_mappings.filters import FilterCriteria
 from local.event_source_mappings.mapping import EventSourceMapping
+from local.event_source_mappings.playing import Invocation, Played, drive, insertions, new_mapping, play
 from local.event_source_mappings.records import StreamRecord, is_unchanged, to_lambda_record
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
 
@@ -42,6 +44,7 @@ __all__ = [
     "EventSourceMapping",
     "FailureDelivered",
     "FilterCriteria",
+    "Invocation",
     "InvocationFailed",
     "InvocationReturned",
     "Invoke",
@@ -51,8 +54,13 @@ __all__ = [
     "MappingSettings",
     "NotInvoked",
     "Outcome",
+    "Played",
     "ShardIteratorRequest",
     "StreamRecord",
+    "drive",
+    "insertions",
     "is_unchanged",
+    "new_mapping",
+    "play",
     "to_lambda_record",
 ]

@@ -16,7 +16,7 @@ from proof.account.laptop import LocalTarget
 from proof.account.price import MAX_DOLLARS, estimate_dollars
 from proof.account.report import FOLDER, build_report, render_report, write_report
 from proof.account.steps import STEPS, Result, Step, judge, run_steps, without_result
-from proof.support.emulator_endpoint import use_emulator
+from proof.conformance.runners.aws import NoEmulator, use_emulator
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
@@ -36,7 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.endpoint:
         if options.stage == LAPTOP:
             sys.exit("--endpoint needs a stage: make prove STAGE=proof ARGS='--endpoint http://127.0.0.1:4566'")
-        use_emulator(options.endpoint)
+        try:
+            use_emulator(options.endpoint)
+        except NoEmulator as error:
+            sys.exit(str(error))
     if options.stage == LAPTOP:
         target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
         return prove(target, options, dollars=None, keep=False)

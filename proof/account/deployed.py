@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from proof.account.outcome import OK, NotPossible, Outcome, StepFailed
 from proof.account.probes import judge_probes
 from proof.conformance.probes import PROBES
 from proof.conformance.runners import aws
+from proof.shop_probes import access_patterns
 from stacks import PROJECT, stage, synth_cache
 from stacks.alarm_definitions import TEST_ALARM
 
@@ -462,4 +464,5 @@ def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
 # probes ---------------------------------------------------------------------------------------------------------------
 def play_probes(target: DeployedTarget) -> Outcome:
     """Run every probe (a check of a fact about AWS) in the account. Each probe deletes the resources it creates."""
-    return judge_probes("aws", aws.play(PROBES, target.sender))
+    facts = aws.play(PROBES, target.sender, endpoint=os.environ.get("AWS_ENDPOINT_URL", ""))
+    return judge_probes("aws", chain(facts, access_patterns.play(boto3.client("dynamodb"), indexes_seconds=5)))

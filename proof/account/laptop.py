@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from itertools import chain
 
 from local.laptop.aws_process import LocalAws
 from local.laptop.load_test import check_mails
@@ -16,8 +17,9 @@ from ops.targets import ShopTarget
 from proof.account import shop_steps
 from proof.account.outcome import OK, Outcome, StepFailed
 from proof.account.probes import judge_probes
-from proof.conformance.__main__ import LOCAL_CREDENTIALS
 from proof.conformance.probes import PROBES
+from proof.conformance.runners.aws import EMULATOR_VARIABLES
+from proof.shop_probes.laptop import play_laptop, play_patterns
 
 REHEARSAL = ("-m", "pytest", "-m", "rehearsal", "-rs", "-o", "faulthandler_timeout=0", "tests/laptop/test_upgrade.py")
 
@@ -81,10 +83,8 @@ def rehearse_upgrade(_: LocalTarget) -> Outcome:
 
 def play_probes(_: LocalTarget) -> Outcome:
     """Run every probe (a check of a fact about AWS) on the parts of the local shop."""
-    from proof.conformance.runners.registry import play_laptop  # noqa: PLC0415  it imports moto
-
-    os.environ.update(LOCAL_CREDENTIALS)
-    return judge_probes("laptop", play_laptop(PROBES))
+    os.environ.update(EMULATOR_VARIABLES)
+    return judge_probes("laptop", chain(play_laptop(PROBES), play_patterns()))
 
 
 def stop(target: LocalTarget) -> Outcome:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.markdown import render_table
+from docs.markdown import escape, render_table
 from proof.account.outcome import NOT_HERE
 from proof.account.outcome import NOT_RUN as STEP_NOT_RUN
 from proof.account.steps import Result, judge
-from proof.conformance.board import escape
 from proof.conformance.results import DIFFERS, NOT_RUN
 from stacks import PROJECT
 

@@ -2,7 +2,9 @@
 
 import json
 import os
+import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,9 +41,6 @@ class Account:
             return 1
         self.status = None if "destroy" in line else "CREATE_COMPLETE"
         return 0
-
-    def get_caller_identity(self) -> Any:
-        return {}
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803  boto3's name
         if self.status is None:
@@ -90,6 +89,7 @@ def test_a_proof_runs_every_step_and_destroys_and_its_report_names_an_emulator(
     account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "")
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: nullcontext())
     assert prove(monkeypatch, tmp_path, "--endpoint", "http://127.0.0.1:4566") == 0
     assert account.ran == [DEPLOY, "smoke", "probes", DESTROY]
     assert os.environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:4566"

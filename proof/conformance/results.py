@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from proof.conformance.probes import PROBES
+from proof.conformance.probes.kinds import Probe
 
 FILE = Path(__file__).with_name("results.json")
 OK, DIFFERS, NOT_RUN = "as expected", "differs: ", "not run: "
@@ -39,14 +40,19 @@ def recorded(runner: str, probe: str) -> str:
     return str(load().get(runner, {}).get("results", {}).get(probe, ""))
 
 
+def how_known(probe: Probe) -> str:
+    """Return how a fact is known: "observed" if a recorded run on real AWS agrees, else as in Probe.known."""
+    return "observed" if recorded("aws", probe.name) == OK else probe.known
+
+
+def was_played(result: str) -> bool:
+    """Return whether a result says that the probe was played."""
+    return result == OK or result.startswith(DIFFERS)
+
+
 def unplayed(names: Iterable[str]) -> list[str]:
     """Return the given probes that no runner has played."""
-    played = {
-        name
-        for runner in load().values()
-        for name, result in runner["results"].items()
-        if result == OK or result.startswith(DIFFERS)
-    }
+    played = {name for runner in load().values() for name, result in runner["results"].items() if was_played(result)}
     return [name for name in names if name not in played]
 
 

@@ -18,11 +18,12 @@ from botocore.client import BaseClient
 from hypothesis import HealthCheck, settings
 
 from local.world import dynamodb_engine as local_engine
+from local.world import processes
 from local.world.dynamodb_engine import Engine, EngineNotInstalled
 from proof.support.fast_botocore import remember_service_models, speed_up_botocore
 from proof.support.recorded import Recorded
 from tools.declarations import InvalidDeclarations, check_declarations
-from tools.locks import npm_command
+from tools.locks import npm_command, tool_path
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -233,3 +234,19 @@ def harness(
 
     with run_shop(engine, surroundings, new_table(), monkeypatch) as harness:
         yield harness
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a ministack with nothing of the shop."""
+    folder, port = tmp_path_factory.mktemp("ministack"), processes.free_port()
+    env = {"GATEWAY_PORT": str(port), "PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder)}
+    processes.start(
+        [tool_path("ministack")],
+        directory=folder,
+        env=env,
+        is_ready=lambda: processes.is_listening(port),
+        timeout_seconds=60,
+    )
+    yield f"http://127.0.0.1:{port}"
+    processes.stop(folder)

@@ -1,7 +1,8 @@
-"""All probes, as data. Only access_patterns.py imports something of the product: the declarations of the patterns."""
+"""All probes, as data."""
+
+from collections.abc import Mapping
 
 from proof.conformance.probes import (
-    access_patterns,
     api_gateway,
     batching,
     capacity,
@@ -20,24 +21,26 @@ from proof.conformance.probes import (
 )
 from proof.conformance.probes.kinds import MappingProbe, Probe, QueueProbe, ServiceProbe
 
-MAPPING_PROBES: tuple[MappingProbe, ...] = (
-    *batching.PROBES,
-    *filters.PROBES,
-    *concurrency.PROBES,
-    *failures.PROBES,
-    *partial_responses.PROBES,
-    *destinations.PROBES,
-    *lifecycle.PROBES,
-    *mapping_settings.PROBES,
-)
-SERVICE_PROBES: tuple[ServiceProbe, ...] = (
-    *stream_records.PROBES,
-    *transactions.PROBES,
-    *capacity.PROBES,
-    *events.PROBES,
-    *queues.PROBES,
-    *storage.PROBES,
-    *api_gateway.PROBES,
-)
-QUEUE_PROBES: tuple[QueueProbe, ...] = queues.MAPPING_PROBES
-PROBES: tuple[Probe, ...] = (*MAPPING_PROBES, *QUEUE_PROBES, *SERVICE_PROBES, *access_patterns.PROBES)
+GROUPS: Mapping[str, tuple[Probe, ...]] = {
+    "batches of a stream's mapping": batching.PROBES,
+    "filters": filters.PROBES,
+    "parallel batches": concurrency.PROBES,
+    "failures and bisection": failures.PROBES,
+    "partial batch responses": partial_responses.PROBES,
+    "on-failure destinations": destinations.PROBES,
+    "start, end and position": lifecycle.PROBES,
+    "settings of a mapping": mapping_settings.PROBES,
+    "mappings of SQS queues": queues.MAPPING_PROBES,
+    "records of a stream": stream_records.PROBES,
+    "transactions and conditions": transactions.PROBES,
+    "capacity units": capacity.PROBES,
+    "events of EventBridge": events.PROBES,
+    "SQS queues": queues.PROBES,
+    "S3 and SES": storage.PROBES,
+    "Cognito and API Gateway": api_gateway.PROBES,
+}
+"""All probes, by the title of their group."""
+PROBES: tuple[Probe, ...] = tuple(probe for group in GROUPS.values() for probe in group)
+MAPPING_PROBES = tuple(probe for probe in PROBES if isinstance(probe, MappingProbe))
+QUEUE_PROBES = tuple(probe for probe in PROBES if isinstance(probe, QueueProbe))
+SERVICE_PROBES = tuple(probe for probe in PROBES if isinstance(probe, ServiceProbe))

@@ -42,6 +42,11 @@ class Probe:
     def confirmed(self) -> bool:
         return not self.open_question
 
+    @property
+    def not_deployable_because(self) -> str:
+        """Why no deployed system (AWS or an emulator) can play this probe, or ""."""
+        return ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
@@ -143,7 +148,6 @@ class MappingProbe(Probe):
 
     @property
     def not_deployable_because(self) -> str:
-        """Why a deployed mapping (AWS or the emulator) cannot play this probe, or "". The model and the pollers may."""
         reasons = {
             "a deployed mapping cannot have chosen shards": self.parents or self.closed,
             "a deployed mapping cannot be throttled for single invocations": any(
@@ -215,19 +219,10 @@ class ServiceProbe(Probe):
         return cls(name=name, says=says, source=source, requests=requests, **known)
 
     @property
+    def not_deployable_because(self) -> str:
+        waits_for_days = any(request.service == "ttl" for request in self.requests)
+        return "DynamoDB deletes expired items within days" if waits_for_days else ""
+
+    @property
     def service(self) -> str:
         return self.requests[0].service
-
-
-@dataclass(frozen=True, kw_only=True)
-class PatternProbe(Probe):
-    """The read units that one access pattern of the shop consumes.
-
-    `pattern`: the pattern's id. `requests`: the number of requests. `units`: the read capacity units of all requests.
-    """
-
-    pattern: str
-    operation: Literal["GetItem", "Query"]
-    consistent: bool
-    requests: int
-    units: float

@@ -1,6 +1,7 @@
 """Creates the boto3 clients of the runners, for services that the probes name."""
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,12 @@ UNCHECKED = Config(parameter_validation=False)
 
 
 def client_factory(config: Config = UNCHECKED, **options: Any) -> Callable[[str], Any]:
-    """Return a function that returns the client of a service. It creates each client once."""
+    """Return a function that returns the client of a service. It creates each client once, in any thread."""
     create: Any = boto3.client
-    return functools.cache(functools.partial(create, config=config, **options))
+    create_once, lock = functools.cache(functools.partial(create, config=config, **options)), threading.Lock()
+
+    def client(service: str) -> Any:
+        with lock:  # creating a client is not thread-safe
+            return create_once(service)
+
+    return client

@@ -16,21 +16,25 @@ from proof.conformance.runners.deployment import (
     STREAM,
     TWO_KEYS,
     Deployment,
-    is_role_error,
-    retry_until_role_is_known,
 )
 from proof.conformance.runners.model import deletions, function_rules, send_write
 from proof.conformance.runners.observations import Observation, ObservedCall, differences
+from proof.conformance.runners.resources import is_role_error, retry_until_role_is_known
 
 POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaitLimits:
-    """The longest waits: for a new mapping to be enabled, and after the end of a probe for missing invocations."""
+    """The longest waits: for a new mapping to be enabled, and after the end of a probe for missing invocations.
+
+    `silence_seconds`: how much longer a probe is watched that expects no invocation, or whose function fails, so that
+    an invocation that must not come is not missed on a slow system.
+    """
 
     mapping_enabled_seconds: float
     extra_seconds: float
+    silence_seconds: float = 8
 
 
 @dataclass
@@ -97,7 +101,10 @@ def _watch(deployment: Deployment, running: list[_Running], limits: WaitLimits) 
     """
     start = time.time()
     late = [(one, number, write) for one in running for number, write in enumerate(one.probe.writes, 1) if write.at > 0]
-    longest_watch = max((one.probe.watch_seconds for one in running), default=0)
+    silent = {one.table for one in running if one.probe.behaviour or not one.probe.calls}
+    longest_watch = max(
+        (one.probe.watch_seconds + limits.silence_seconds * (one.table in silent) for one in running), default=0
+    )
     while True:
         calls = {one.table: deployment.logged_calls(one.table) for one in running}
         now = time.time()

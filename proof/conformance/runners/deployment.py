@@ -5,17 +5,16 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, WaiterError
 
 from proof.conformance.runners import function
+from proof.conformance.runners.resources import new_bucket, new_queue, retry_until_role_is_known
 
-ROLE_SECONDS = 60
-"""How long a new role may be unusable. IAM needs some seconds until all services know the role."""
 TRUST = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
 TWO_KEYS = {
     "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
@@ -28,6 +27,10 @@ ONE_PARTITION = {
     "BillingMode": "PROVISIONED",
     "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 20},
 }
+
+
+class NoFunctions(Exception):
+    """The system accepts functions, but does not run them."""
 
 
 @dataclass
@@ -44,9 +47,9 @@ class Deployment:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.state_table, self.bucket = f"{self.prefix}-state", f"{self.prefix}-failures"
+        self.state_table = f"{self.prefix}-state"
         self.create_table(self.state_table, TWO_KEYS | ON_DEMAND)
-        self._create_bucket()
+        self.bucket = new_bucket(self.client, self.undo, f"{self.prefix}-failures")
         self.wait_for_table(self.state_table)
         self.function = self._create_function(self._create_role())
 
@@ -64,11 +67,7 @@ class Deployment:
 
     def create_queue(self, name: str, attributes: Mapping[str, str]) -> tuple[str, str]:
         """Create a queue and return its URL and its ARN."""
-        sqs = self.client("sqs")
-        url = sqs.create_queue(QueueName=name, Attributes=dict(attributes))["QueueUrl"]
-        self.undo.callback(sqs.delete_queue, QueueUrl=url)
-        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        return url, arn
+        return new_queue(self.client, self.undo, name, **attributes)
 
     def create_mapping(self, source_arn: str, settings: Mapping[str, Any]) -> str:
         """Create a mapping from a stream or a queue to the function, and return its id."""
@@ -122,13 +121,6 @@ class Deployment:
                 sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
         return bodies
 
-    def _create_bucket(self) -> None:
-        s3 = self.client("s3")
-        region = s3.meta.region_name
-        where = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        s3.create_bucket(Bucket=self.bucket, **where)
-        self.undo.callback(self._delete_bucket)
-
     def _create_role(self) -> str:
         iam = self.client("iam")
         trust = {"Version": "2012-10-17", "Statement": [TRUST]}
@@ -155,7 +147,14 @@ class Deployment:
         }
         retry_until_role_is_known(lambda: client.create_function(**request))
         self.undo.callback(client.delete_function, FunctionName=self.prefix)
-        client.get_waiter("function_active_v2").wait(FunctionName=self.prefix)
+        try:
+            client.get_waiter("function_active_v2").wait(FunctionName=self.prefix, WaiterConfig={"MaxAttempts": 60})
+        except WaiterError as error:
+            raise NoFunctions(f"the system does not start a function: {error}") from error
+        # Without this check, every fact would differ on an emulator that cannot run functions.
+        answer = client.invoke(FunctionName=self.prefix, Payload=json.dumps({"Records": []}))["Payload"].read()
+        if answer != b"null":
+            raise NoFunctions(f"the system cannot run a function: it answers {answer.decode(errors='replace')[:200]!r}")
         return self.prefix
 
     def _delete_table(self, name: str) -> None:
@@ -175,37 +174,18 @@ class Deployment:
                 return
         raise TimeoutError(f"the mapping {mapping_id} could not be deleted")
 
-    def _delete_bucket(self) -> None:
-        s3 = self.client("s3")
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
-            for one in page.get("Contents", []):
-                s3.delete_object(Bucket=self.bucket, Key=one["Key"])
-        s3.delete_bucket(Bucket=self.bucket)
-
 
 @contextmanager
 def deploy(client: Callable[[str], Any], prefix: str, environment: Mapping[str, str]) -> Iterator[Deployment]:
     """Create a deployment during a `with` block, and delete all its resources at the end, also after an error."""
-    with ExitStack() as undo:
+    undo = ExitStack()
+    try:
         yield Deployment(client, prefix, undo, environment)
-
-
-def retry_until_role_is_known(request: Callable[[], Any]) -> Any:
-    """Send a request that names a new role, and send it again while IAM has not spread the role."""
-    give_up = time.monotonic() + ROLE_SECONDS
-    while True:
-        try:
-            return request()
-        except ClientError as error:
-            if not is_role_error(error) or time.monotonic() > give_up:
-                raise
-        time.sleep(2)
-
-
-def is_role_error(error: ClientError) -> bool:
-    """Return whether a request failed because the role is not known or not allowed yet."""
-    message = error.response["Error"].get("Message", "")
-    return "role" in message.lower() and ("assume" in message or "permission" in message)
+    except BaseException:
+        with suppress(ClientError):  # the first error says more
+            undo.close()
+        raise
+    undo.close()
 
 
 def _permissions(prefix: str) -> Iterator[dict[str, Any]]:

@@ -1,16 +1,12 @@
 """Plays mapping probes on the model of event source mappings (local/event_source_mappings), with a virtual clock."""
 
-import heapq
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from local.event_source_mappings import (
-    DeliverFailure,
-    EventSourceMapping,
-    FailureDelivered,
     InvocationFailed,
     InvocationReturned,
     Invoke,
@@ -18,16 +14,24 @@ from local.event_source_mappings import (
     MappingSettings,
     NotInvoked,
     Outcome,
+    Played,
+    drive,
+    new_mapping,
 )
-from proof.conformance.probes.kinds import MappingProbe, Write
+from local.event_source_mappings.playing import START
+from local.event_source_mappings.records import Records
+from proof.conformance.probes.kinds import MappingProbe, Probe, Write
+from proof.conformance.results import as_result
 from proof.conformance.runners.function import TIMEOUT_SECONDS, decide, record_number
 from proof.conformance.runners.observations import Observation, ObservedCall, differences
 
-START = 1_700_000_000.0
-ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/probe/stream/2026-01-01T00:00:00.000"
-FUNCTION_ARN = "arn:aws:lambda:eu-central-1:000000000000:function:probe"
 DESTINATIONS = {"$bucket": "arn:aws:s3:::failures", "$queue": "arn:aws:sqs:eu-central-1:000000000000:failures"}
 FIRST_SEQUENCE_NUMBER = 100000000000000000000
+
+
+def play_probes(probes: Sequence[Probe]) -> Iterator[tuple[Probe, str]]:
+    """Play the mapping probes among these, and yield each with its result."""
+    yield from ((probe, as_result(check(probe))) for probe in probes if isinstance(probe, MappingProbe))
 
 
 def check(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> str:
@@ -41,7 +45,55 @@ def play(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> 
         settings = mapping_settings(probe)
     except ValueError:
         return Observation(refused=True)
-    return _Play(probe, settings, assumptions).run()
+    last = probe.resume_after
+    mapping = new_mapping(settings, assumptions, {"shardId-1": str(FIRST_SEQUENCE_NUMBER + last)} if last else None)
+    for shard in sorted({write.shard for write in probe.writes}):
+        mapping.add_shard(shard, probe.parents.get(shard))
+    steps: list[tuple[float, Callable[[float], object]]] = [
+        (write.at, partial(mapping.add_record, write.shard, record))
+        for write, record in stream_records(probe)
+        if write.at > 0 or mapping.iterator_request(write.shard).iterator_type != "LATEST"
+    ]
+    steps += [(0, lambda _, shard=shard: mapping.close_shard(shard)) for shard in probe.closed]  # type: ignore[misc]
+    return _observe(probe, drive(mapping, steps, _function(probe), seconds=probe.watch_seconds))
+
+
+def _function(probe: MappingProbe) -> Callable[[Invoke], tuple[Outcome, float]]:
+    """Return the function of a probe. It takes the seconds that the probe says, and ends late at a timeout."""
+    uses = Counter[str]()
+
+    def count(rule: str) -> int:
+        uses[rule] += 1
+        return uses[rule]
+
+    def invoke(action: Invoke) -> tuple[Outcome, float]:
+        kind, response = decide(function_rules(probe), _numbers(probe, action.records), count)
+        failed: dict[str, Outcome] = {
+            "throttle": NotInvoked(),
+            "timeout": InvocationFailed(),
+            "error": InvocationFailed(),
+        }
+        seconds = probe.function_seconds + (TIMEOUT_SECONDS if kind == "timeout" else 0)
+        return failed.get(kind, InvocationReturned(response)), seconds
+
+    return invoke
+
+
+def _observe(probe: MappingProbe, played: Played) -> Observation:
+    done = played.mapping.checkpoint().get("shardId-1")
+    seen = Observation(checkpoint=int(done) - FIRST_SEQUENCE_NUMBER if done else None)
+    for one in played.invocations:
+        numbers = tuple(_numbers(probe, one.records))
+        seen.calls.append(ObservedCall(numbers=numbers, started=one.started, ended=one.ended))
+    for failure in played.discarded:
+        sent = {sequence: number for number, sequence in _numbers(probe, failure.records).items()}
+        seen.add_document(failure.document, sent)
+    return seen
+
+
+def _numbers(probe: MappingProbe, records: Records) -> dict[int, str]:
+    """Return the sequence number of each record by its number in the probe."""
+    return {record_number(dict(one.event), deletions(probe)): one.sequence_number for one in records}
 
 
 def mapping_settings(probe: MappingProbe) -> MappingSettings:
@@ -99,81 +151,3 @@ def stream_records(probe: MappingProbe) -> Iterator[tuple[Write, dict[str, Any]]
         change |= {"OldImage": old} if old else {}
         name = "INSERT" if not old else "MODIFY" if new else "REMOVE"
         yield write, {"eventID": f"e{number}", "eventName": name, "eventSource": "aws:dynamodb", "dynamodb": change}
-
-
-@dataclass
-class _Play:
-    probe: MappingProbe
-    settings: MappingSettings
-    assumptions: MappingAssumptions | None
-    seen: Observation = field(default_factory=Observation)
-    agenda: list[tuple[float, int, Callable[[float], None]]] = field(default_factory=list)
-
-    def run(self) -> Observation:
-        self._order, self._uses, ids = itertools.count(), Counter[str](), itertools.count()
-        last = self.probe.resume_after
-        self.mapping = EventSourceMapping(
-            self.settings,
-            mapping_id="mapping",
-            function_arn=FUNCTION_ARN,
-            stream_arn=ARN,
-            new_id=lambda: f"id-{next(ids)}",
-            assumptions=self.assumptions,
-            resume_from={"shardId-1": str(FIRST_SEQUENCE_NUMBER + last)} if last else None,
-        )
-        for shard in sorted({write.shard for write in self.probe.writes}):
-            self.mapping.add_shard(shard, self.probe.parents.get(shard))
-        for write, record in stream_records(self.probe):
-            skipped = self.mapping.iterator_request(write.shard).iterator_type == "LATEST" and write.at == 0
-            if not skipped:
-                self._schedule(write.at, self._reader(write.shard, record))
-        for shard in self.probe.closed:
-            self._schedule(0, lambda _, shard=shard: self.mapping.close_shard(shard))  # type: ignore[misc]
-        self._run_agenda()
-        done = self.mapping.checkpoint().get("shardId-1")
-        self.seen.checkpoint = int(done) - FIRST_SEQUENCE_NUMBER if done else None
-        self.seen.calls.sort(key=lambda call: call.started)
-        return self.seen
-
-    def _run_agenda(self) -> None:
-        now = 0.0
-        while now <= self.probe.watch_seconds:
-            while self.agenda and self.agenda[0][0] <= now:
-                heapq.heappop(self.agenda)[2](now)
-            for action in self.mapping.due_actions(START + now):
-                self._start(action, now)
-            due = self.mapping.next_action_at(START + now)
-            times = [self.agenda[0][0]] if self.agenda else []
-            times += [max(now, due - START)] if due is not None else []
-            if not times:
-                return
-            now = min(times)
-
-    def _schedule(self, at: float, step: Callable[[float], None]) -> None:
-        heapq.heappush(self.agenda, (at, next(self._order), step))
-
-    def _reader(self, shard: str, record: dict[str, Any]) -> Callable[[float], None]:
-        return lambda now: self.mapping.add_record(shard, record, START + now)
-
-    def _start(self, action: Invoke | DeliverFailure, now: float) -> None:
-        numbers = {record_number(dict(one.event), deletions(self.probe)): one.sequence_number for one in action.records}
-        if isinstance(action, DeliverFailure):
-            self.seen.add_document(action.document, {sequence: number for number, sequence in numbers.items()})
-            self._report(action, FailureDelivered(), now)
-            return
-        kind, response = decide(function_rules(self.probe), numbers, self._count)
-        seconds = self.probe.function_seconds + (TIMEOUT_SECONDS if kind == "timeout" else 0)
-        self.seen.calls.append(ObservedCall(numbers=tuple(numbers), started=now, ended=now + seconds))
-        outcomes: dict[str, Outcome] = {
-            "throttle": NotInvoked(),
-            "timeout": InvocationFailed(),
-            "error": InvocationFailed(),
-        }
-        self._report(action, outcomes.get(kind, InvocationReturned(response)), now + seconds)
-
-    def _report(self, action: Invoke | DeliverFailure, outcome: Outcome, at: float) -> None:
-        self._schedule(at, lambda now: self.mapping.report_outcome(action, outcome, START + now))
-
-    def _count(self, rule: str) -> int:
-        self._uses[rule] += 1
-        return self._uses[rule]

@@ -11,9 +11,8 @@ from proof.conformance import results
 from proof.conformance.probes import MAPPING_PROBES, SERVICE_PROBES, destinations
 from proof.conformance.probes.kinds import MappingProbe, Probe, ServiceProbe
 from proof.conformance.runners import services
-from proof.conformance.runners.laptop import engine_system
-from proof.conformance.runners.registry import play_pollers
 from proof.conformance.runners.services import System
+from proof.shop_probes.laptop import engine_system, play_pollers
 
 ON_THE_ENGINE = [probe for probe in SERVICE_PROBES if probe.service == "dynamodb"]
 QUICK = [*destinations.PROBES, *(probe for probe in MAPPING_PROBES if probe.name.startswith("bisect_"))]
