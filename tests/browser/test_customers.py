@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from local.laptop.demo import DemoClients
-from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import paid, panel, placed
@@ -107,21 +106,3 @@ def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     expect(row).to_contain_text("10 of 10 left")
     row.get_by_role("button", name="End the code TENONLY").click()
     expect(row).to_contain_text("Ended")
-
-
-def test_staff_create_a_company_and_add_a_member(tab: Tab, staff: ApiClient) -> None:
-    page = tab.page
-    alice = staff.get(f"/orders/{placed(tab)}")["customer_id"]
-    email = staff.get(f"/customers/{alice}")["email"]
-    tab.open("customers?list=companies")
-    page.get_by_role("button", name="New company").click()
-    asked = page.get_by_role("dialog", name="New company")
-    asked.get_by_label("Id").fill("acme")
-    asked.get_by_label("Name").fill("Acme & Daughters")
-    asked.get_by_role("button", name="Create the company").click()
-    expect(page.get_by_text("No customer buys for this company.")).to_be_visible()
-    members = page.get_by_role("form", name="Add a member")
-    members.get_by_label("E-mail address").fill(email)
-    members.get_by_role("button", name="Add the member").click()
-    expect(page.get_by_role("region", name="Members").get_by_role("row", name=email)).to_be_visible()
-    assert wait_until("the company", lambda: is_listed(tab, "companies", "Acme & Daughters"))
