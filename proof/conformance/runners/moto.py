@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 from collections.abc import Iterator, Sequence
+from unittest import mock
 
 from proof.conformance.probes.kinds import Probe, ServiceProbe
 from proof.conformance.results import not_run
@@ -27,13 +28,12 @@ def play(probes: Sequence[Probe]) -> Iterator[tuple[Probe, str]]:
     versions()
     from moto import mock_aws  # noqa: PLC0415  the other runners do without it
 
-    os.environ.update(EMULATOR_VARIABLES)
     played: list[ServiceProbe] = []
     for probe in probes:
         if isinstance(probe, ServiceProbe) and not probe.not_deployable_because and "$echo" not in str(probe.requests):
             played.append(probe)
         else:
             yield probe, not_run(probe.not_deployable_because or "moto runs no functions in its own process")
-    with mock_aws(config={"core": {"reset_boto3_session": False}}):
+    with mock.patch.dict(os.environ, EMULATOR_VARIABLES), mock_aws(config={"core": {"reset_boto3_session": False}}):
         client = client_factory(CONFIG)
         yield from play_services(client, played, verify_sender(client), at_once=16)
