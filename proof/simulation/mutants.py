@@ -236,7 +236,7 @@ MUTANTS = (
         "shows what was due",
         "a payment is shown although its amount was paid in another way before it was stored",
         patch_attribute(started_payments, "_require_due", lambda *_: None),
-        first_seed=16,
+        first_seed=34,
         judge="oracle",
     ),
     Mutant(
@@ -250,7 +250,7 @@ MUTANTS = (
         "leaves it open",
         "the started payment of a lapsed or cancelled order is not cancelled",
         patch_attribute(started_payments, "cancel_open_payments", lambda *_: []),
-        first_seed=2,
+        first_seed=4,
         judge="oracle",
     ),
     Mutant(
@@ -260,7 +260,7 @@ MUTANTS = (
             offline_payments.reverse_offline_payment,
             ("paid=order.paid - (payment.amount - payment.uncounted)", "paid=order.paid"),
         ),
-        first_seed=2,
+        first_seed=17,
         judge="oracle",
     ),
     Mutant(
