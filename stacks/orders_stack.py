@@ -395,7 +395,7 @@ class OrdersStack(Stack):
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
         environment = env.RefundsEnvironment(**self.table_environment, **paying)
         worker = self.create_function("refund_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=180)
-        worker.grant("dynamodb:GetItem", on=self.table.arn)
+        worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         worker.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
         return worker

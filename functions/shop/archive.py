@@ -7,8 +7,9 @@ archiving.
 1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Four checks come first:
    - If the order has a new expiry marker, for example after a return, nothing is archived. The deletion of the new
      marker starts the archiving again.
-   - If the order's copies, such as its summary, do not have its latest version, an error is raised. The archiving
-     is then retried. The copies of an archived order can never be derived again.
+   - If the order's copies, such as its summary, do not have its latest version, or the copies of its payments and
+     refunds are missing, an error is raised. The archiving is then retried. The copies of an archived order can never
+     be derived again.
    - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
      is raised too. The amounts of an archived order can never be added to these totals.
    - If a refund, also a failed refund, or a dispute may still move money of the order, or if a credit note is still to
@@ -34,9 +35,11 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import WriteConflict, replace_with, update
 from functions.model import totals
+from functions.model.copies import copies_of
 from functions.model.entities import (
     ArchivedOrder,
     Contribution,
+    FeedEntry,
     Order,
     OrderSummary,
     RefundStatus,
@@ -144,12 +147,12 @@ def start_archiving(shop: ShopContext, order_id: str, expired_at: Instant) -> Or
 
 
 def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
-    """Return what the stream reader has not derived yet from the order and its returns, as text.
+    """Return what the stream reader has not derived yet from the order, its money and its returns, as text.
 
     The copies of a change are written before its OrderSummary (see copies.py). So if the summary has the order's
-    version, the other copies are complete, too. A `Contribution` item records the amounts of an order or return that
-    the sales totals include. DynamoDB deletes it later, after the totals have become final. Then the order or return is
-    not checked.
+    version, the other copies are complete, too. Payments and refunds each have a copy that stays. A `Contribution` item
+    records the amounts of an order or return that the sales totals include. DynamoDB deletes it later, after the totals
+    have become final. Then the order or return is not checked.
 
     `images`: all items of the order's partition, as DynamoDB JSON. `expired_at`: when the order's expiry marker
     expired. It may be in the future: `python -m local advance` deletes expiry markers early. Totals that are final then
@@ -163,13 +166,20 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
     expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
     summary = ORDER_SUMMARY.key(customer_id=order.customer_id, placed_at=order.placed_at, order_id=order.order_id)
     marks = [CONTRIBUTION.key(source=one.source_id) for one in expected]
-    # An eventually consistent read can only show an older version of the summary. Then the archiving is retried.
-    derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
+    copied: dict[tuple[str, str], tuple[Row[Any], Any]] = {}
+    for row in (PAYMENT, REFUND):
+        for image in images:
+            copied |= copies_of(row, row.decode(image)) if image["type"]["S"] == row.type else {}
+    kept = [into.key_of(copy) for into, copy in copied.values()]
+    # An eventually consistent read can only show an older version of the copies. Then the archiving is retried.
+    derived = shop.table.batch_get([summary, *marks, *kept], consistent=bool(marks))
     counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Contribution)}
     missing = [one.source_id for one in expected if not one.matches(counted.get(one.source_id, {}))]
     is_copied = any(isinstance(item, OrderSummary) and item.version == order.version for item in derived)
+    is_listed = len(copied) == sum(isinstance(item, FeedEntry) for item in derived)
     return [
         *(() if is_copied else (f"copies of version {order.version} are missing",)),
+        *(() if is_listed else ("copies of payments or refunds are missing",)),
         *(f"totals do not include {source} yet" for source in missing),
     ]
 

@@ -31,7 +31,7 @@ from functions.model.states import apply_money_change
 from functions.model.table import KEPT_EVENT, PAYMENT, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.kept_events import Decision, PaymentPlace, find_kept_event, find_payment, is_later, keep_event
-from functions.shop.order_money import OrderOrStub, compute_refundable, count_withdrawal
+from functions.shop.order_money import OrderOrStub, compute_refundable, count_withdrawal, refunds_on_their_way
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import build_refund, payment_result, reset_for_retry, save_or_check_order
 from functions.shop.shop import ShopContext
@@ -164,9 +164,8 @@ def _release_money(
         writes.append(put_if_absent(REFUND, refund))
     else:
         pays = 0
-    own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
-    failed = [refund for refund in own if refund.status == "FAILED"]
-    rest = payment.remaining - pays - sum(it.amount for it in own if it.status != "FAILED" and not it.has_left)
+    failed = [it for it in refunds if it.payment_id == payment.payment_id and it.status == "FAILED"]
+    rest = payment.remaining - pays - refunds_on_their_way(payment, refunds)
     for refund in failed[:MAX_RETRIED_REFUNDS] if retries else ():
         again = reset_for_retry(shop, refund, refund.account_id, max(0, rest))
         if again.amount:

@@ -37,6 +37,12 @@ def compute_refundable(payment: Payment, refunds: Sequence[Refund]) -> tuple[int
     return max(0, payment.amount - committed_money(payment, refunds)), number
 
 
+def refunds_on_their_way(payment: Payment, refunds: Iterable[Refund]) -> int:
+    """Return the money that these refunds will take from the payment: requested, or pending at the provider."""
+    own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+    return sum(refund.amount for refund in own if refund.status != "FAILED" and not refund.has_left)
+
+
 def count_withdrawal(
     order: OrderOrStub, before: Payment, after: Payment, refunds: Sequence[Refund], refunds_after: Sequence[Refund]
 ) -> tuple[OrderOrStub, Payment]:

@@ -20,7 +20,7 @@ from functions.model.states import apply_money_change, apply_refund_command
 from functions.model.table import PAYMENT, REFUND
 from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.order_money import count_withdrawal
+from functions.shop.order_money import count_withdrawal, refunds_on_their_way
 from functions.shop.payment_provider import PaymentProvider, ProviderRefundState, ProviderRejected, RefundOutcome
 from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
 from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict
@@ -46,7 +46,8 @@ def process_refund(shop: ShopContext, provider: PaymentProvider, order_id: str, 
     That is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund does not
     exist or is not REQUESTED. Safe to repeat, even if the provider's answer was lost. If the payment is disputed, or
     has less money left than the refund needs, the refund becomes FAILED, unless the provider has it from an earlier
-    call. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
+    call. Before a refund to a credit account, the money of other refunds in progress counts as gone. Temporary errors
+    of the provider are raised unchanged. Raises NotFound if the payment does not exist.
     """
     refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
     if refund is None or refund.status != "REQUESTED":
@@ -64,15 +65,15 @@ def _try_refund(
 
     Returns the refund with its new status, and the writes that store this result, with those of the account.
     """
-    block_reason = _block_reason(payment, refund.amount)
     if refund.account_id is None and payment.is_offline:
         return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", PAY_BACK_BY_HAND))
     if refund.account_id is None:
+        block_reason = _block_reason(payment, refund.amount)
         try:
             return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))
         except ProviderRejected as rejection:
             return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", rejection.code))
-    if block_reason:
+    if block_reason := _block_reason(payment, refund.amount, _taken_by_others(shop, refund, payment)):
         return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", block_reason))
     try:
         credit = credit_account(
@@ -97,12 +98,26 @@ def _try_refund(
     return after, [*writes, *credit]
 
 
-def _block_reason(payment: Payment, amount: int) -> str:
-    """Return the reason why this amount of the payment cannot be refunded now, or "" if it can be refunded."""
+def _taken_by_others(shop: ShopContext, refund: Refund, payment: Payment) -> int:
+    """Return the money that other refunds will take from the payment. The provider may have paid one already.
+
+    The provider itself pays no more than the payment has. The shop must know before it pays in another way.
+    """
+    refunds = shop.table.query_all(REFUNDS_OF_ORDER, order_id=refund.order_id)
+    return refunds_on_their_way(payment, [it for it in refunds if it.refund_id != refund.refund_id])
+
+
+def _block_reason(payment: Payment, amount: int, taken: int = 0) -> str:
+    """Return the reason why this amount of the payment cannot be refunded now, or "" if it can be refunded.
+
+    `taken`: the money of the payment that other refunds will take.
+    """
     if payment.is_disputed:
         return "the customer's bank disputes the payment"
-    if amount <= payment.remaining:
+    if amount <= payment.remaining - taken:
         return ""
+    if amount <= payment.remaining:
+        return "another refund in progress takes the money of the payment"
     if payment.gone > payment.refunded:
         return "the customer's bank has taken the payment back"
     return "the payment was refunded at the payment provider"
@@ -248,8 +263,8 @@ def settle_refund(
     "reason"}.
 
     Raises WrongState if the refund has not failed, if the payment is disputed, or if it has less money left than the
-    refund needs: the customer could get the money twice. Also raises NotAllowed, NotFound, IdempotencyKeyReused and
-    TableBusy.
+    refund needs, after the refunds in progress: the customer could get the money twice. Also raises NotAllowed,
+    NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
@@ -259,7 +274,7 @@ def settle_refund(
         refund = require_found(shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id), "refund")
         payment = get_payment(shop, order_id, refund.payment_id)
         after = replace(apply_refund_command(refund, "settle", shop.now_instant()), reason=reason)
-        if _block_reason(payment, refund.amount):
+        if _block_reason(payment, refund.amount, _taken_by_others(shop, refund, payment)):
             raise WrongState("payment", payment.status, "settle")
         result = {**request, "status": after.status, "amount": after.amount, "currency": after.currency}
         writes: list[Write[Any]] = [update(REFUND, refund, after), count_refund(shop, payment, refund.amount)]

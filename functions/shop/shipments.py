@@ -18,7 +18,7 @@ from functions.model.patterns import (
     SHIPMENT_BY_TRACKING_NUMBER,
     SHIPMENTS_OF_ORDER,
 )
-from functions.model.states import apply_order_command, apply_shipment_command
+from functions.model.states import AT_WAREHOUSE_STATUSES, apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.lists import ListRequest
@@ -203,10 +203,15 @@ def assume_delivered(shop: ShopContext, order_id: str) -> bool:
 def _get_order_and_shipment(
     shop: ShopContext, order_id: str, shipment_id: str
 ) -> tuple[Order | ArchivedOrder, Shipment]:
+    """Read an order and one of its shipments. Raises NotFound, and WriteConflict if another command changed both."""
     key = SHIPMENT.key(order_id=order_id, shipment_id=shipment_id)
     order, shipment = shop.table.get_neighbours(ORDER.key(order_id=order_id), key)
     if order is None or shipment is None:
         raise NotFound("shipment")
+    # The query may show the order after a change, and the shipment before. Then a repeated command would be rejected.
+    is_sent, has_arrived = order.status not in AT_WAREHOUSE_STATUSES, order.status == "DELIVERED"
+    if (shipment.status == "REQUESTED" and is_sent) or (shipment.status == "DISPATCHED" and has_arrived):
+        raise WriteConflict(SHIPMENT.type)
     return order, shipment
 
 

@@ -318,7 +318,10 @@ class Books(Exceptions):
 
     def _add_parcels(self, order: OrderRecord) -> None:
         asked = self.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/dispatched")
-        reports = {path: one for (path,), one in asked if one.succeeded}
+        sent = [it["shipment_id"] for it in order.of_type("Shipment") if "carrier" in it]
+        reports = {
+            path: one for (path,), one in asked if one.succeeded or (one.is_uncertain and path.endswith(tuple(sent)))
+        }
         order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports.items()}
         order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
 

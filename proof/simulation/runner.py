@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -131,7 +132,12 @@ def _init_worker(free: Any) -> None:
 def _run_in_worker(seed: int, reaction: str) -> SeedResult:
     if next(_runs) % SEEDS_PER_ENGINE == 0:
         ENGINES[0] = local_engine.start(ENGINES[0].directory)
-    verdict = run_seed(ENGINES[0], seed, reaction=reaction)
+    try:
+        verdict = run_seed(ENGINES[0], seed, reaction=reaction)
+    except Exception as error:  # noqa: BLE001  an error of a judge fails this seed, not all seeds of the range
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        broken = f"the_run_ends: {error!r} in {where.filename}:{where.lineno}"
+        return SeedResult(seed, (broken,), (), Counter(), Counter(), (), 0.0)
     return SeedResult(**{**verdict.__dict__, "trace": ()})
 
 

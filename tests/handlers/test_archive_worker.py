@@ -13,8 +13,10 @@ from functions.dynamodb import table
 from functions.handlers import copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model import entities
+from functions.model.copies import feed_entry_of_payment
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.table import FEED_ENTRY, PAYMENT
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, credit_notes, orders, payments, refund_processing, refunds, returns
@@ -148,6 +150,18 @@ def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness
     ((_, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == before
     assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["ArchivedOrder"]
+
+
+def test_an_order_whose_payment_is_not_in_the_list_of_payments_is_archived_later(
+    harness: ShopHarness, order_id: str
+) -> None:
+    images = order_partition(harness, order_id)
+    (payment,) = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
+    harness.shop.table.batch_delete([FEED_ENTRY.key_of(entry) for entry in feed_entry_of_payment(payment)])
+    (message,) = order_messages(expire_everything(harness))
+    assert run_archive(message) == [message["messageId"]]
+    copies_reader.handler({"Records": harness.all_records}, None)
+    assert run_archive(message) == []
 
 
 def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> None:

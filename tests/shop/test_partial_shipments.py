@@ -147,6 +147,21 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(sho
     agrees(shop, order)
 
 
+@pytest.mark.parametrize("report", [send, deliver])
+def test_a_repeated_report_that_reads_a_new_order_and_an_old_parcel_reads_again(
+    shop: TappedShop, order: Order, report: Any
+) -> None:
+    """A query is no transaction: it may read one item before a change, and another one after it."""
+    if report is deliver:
+        send(shop, order, 1)
+    read = shop.table.get_neighbours
+    (old,) = shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id)
+    first = report(shop.rival, order, 1)
+    torn = iter([(get_order(shop, order.order_id), old)])
+    shop.table.get_neighbours = lambda *keys: next(torn, None) or read(*keys)  # type: ignore[method-assign]
+    assert report(shop, order, 1) == first
+
+
 @pytest.mark.parametrize("status", ["DISPATCHED", "DELIVERED"])
 @pytest.mark.parametrize(
     ("quantities", "carrier", "number"),

@@ -8,14 +8,23 @@ import pytest
 
 from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Order
-from functions.model.errors import NotFound
+from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID
 from functions.shop import accounts, cancellation, erasure, refunds
 from functions.shop.payment_provider import PaymentProviderUnavailable
-from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
+from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund, settle_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
-from proof.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
+from proof.support.actors import (
+    ANN,
+    STAFF,
+    archive_order,
+    get_order,
+    place,
+    report_dispute,
+    report_external_refund,
+    report_payment,
+)
 from proof.support.client_faults import ProcessKilled
 from tests.shop.conftest import TappedShop
 from tests.support.credit_actions import balance, change_balance, ledger, new_store_credit
@@ -165,6 +174,27 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     assert get_payment(shop, order).refunded == 500
     assert process_refund(shop, provider, order.order_id, "pi_1-2") is None
     assert balance(shop, account_id) == 500
+
+
+@pytest.mark.parametrize("way", ["to credit", "by hand"])
+def test_money_that_a_refund_in_progress_may_have_paid_is_not_paid_in_another_way(
+    shop: ShopContext, order: Order, way: str
+) -> None:
+    process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
+    provider = FakeProvider("answer lost")
+    refunds.refund_order(shop, STAFF, "rest", order.order_id, 1500)
+    with pytest.raises(PaymentProviderUnavailable):
+        process_refund(shop, provider, order.order_id, "pi_1-2")
+    report_external_refund(shop, "pi_1", 600)
+    if way == "to credit":
+        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+        refused = process_refund(shop, provider, order.order_id, "pi_1-1")
+        assert refused is not None
+        assert refused.reason == "another refund in progress takes the money of the payment"
+    else:
+        with pytest.raises(WrongState):
+            settle_refund(shop, STAFF, "by hand", order.order_id, "pi_1-1", "paid in cash")
+    assert get_refund(shop, order, "pi_1-1").status == "FAILED"
 
 
 def test_an_account_that_moves_meanwhile_is_read_again(shop: TappedShop, order: Order) -> None:
