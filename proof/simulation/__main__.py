@@ -62,8 +62,6 @@ def _run_many(seeds: range, jobs: int, explain: int, ledger: Path | None) -> int
         if number % 100 == 0:
             print(f"{number} seeds, {ran.faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
     _print_counters(ran)
-    for seed in ran.failed[:explain]:
-        _run_one(seed)
     line = runs.render_line(ran, tree, seeds)
     shortcomings = ran.find_shortcomings()
     if ledger:
@@ -73,6 +71,8 @@ def _run_many(seeds: range, jobs: int, explain: int, ledger: Path | None) -> int
         if ledger.resolve() == runs.RUNS.resolve():
             runs.write_headline()
         shortcomings += runs.add_up(runs.read_runs(ledger)).find_shortcomings()
+    for seed in ran.failed[:explain]:
+        _run_one(seed)
     for shortcoming in dict.fromkeys(shortcomings):
         print(shortcoming)
     faults, seconds = ran.faults.total(), time.monotonic() - began
