@@ -84,7 +84,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     "archived": LifeStep(events=3, objects=2, usage={
         "copies_reader": Usage(calls=1, written=1),
         "event_publisher": Usage(calls=2),
-        "archive": Usage(calls=1, read=2.5, written=6, messages=2),
+        "archive": Usage(calls=1, read=3, written=6, messages=2),
     }),
 }
 """The AWS usage of an order of two products in one parcel, by step.

@@ -214,8 +214,8 @@ def bytes_of(items: list[dict[str, Any]], name: str) -> tuple[int, int]:
 
 # Calculated by hand for a million orders in prod, from the usage of an order and the prices of us-east-1 of 2026-08-31:
 BY_HAND = {
-    # read units: placed 6+1+2, started 3, paid 2+4+2.5+2, dispatched 1+2, delivered 1+2, archived 2.5 = 31, 20 views 10
-    "read units": (31 + 10) * 0.125,
+    # read units: placed 6+1+2, started 3, paid 2+4+2.5+2, dispatched 1+2, delivered 1+2, archived 3 = 31.5, 20 views 10
+    "read units": (31.5 + 10) * 0.125,
     # write units of the same steps: 7+5+2, 1, 8+19+13+2, 7+3+2, 8+3+2, 1+6 = 14+1+42+12+13+7
     "write units": 89 * 0.625,
     # invocations: 4+1+7+4+4+4 = 24 of the same steps, and 20 views. Each takes 0.05 s. 24 invocations of the API have
