@@ -295,7 +295,7 @@ def _change_time(item: Any, record: Record) -> Instant:
     `created_at` is the time of an insertion only. If a modified item has no other time, return the record's
     ApproximateCreationDateTime, in whole seconds.
     """
-    names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
+    names = ["archived_at", "updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")
     if record["eventName"] == "MODIFY" and written_at is not None:
         names.remove("created_at")

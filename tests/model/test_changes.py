@@ -110,8 +110,9 @@ def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     if kind.event_name == "REMOVE":
         assert engine.delete_expired_items() >= 1
     elif kind.previous_row is not None:
-        when = {"restored_at": moment(9)} if kind.row is t.ORDER else {"updated_at": moment(9)}
-        table.write(replace_with(kind.previous_row, before, kind.row, replace(SAMPLES[kind.row], **when)))
+        when = {t.ORDER: "restored_at", t.ARCHIVED_ORDER: "archived_at"}.get(kind.row, "updated_at")
+        after = replace(SAMPLES[kind.row], **{when: moment(9)})
+        table.write(replace_with(kind.previous_row, before, kind.row, after))
     elif kind.condition is not None or kind.row is t.KEPT_EVENT:
         later = {"updated_at": moment(9)} if "updated_at" in kind.row.fields else {}
         table.write(update(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))

@@ -168,7 +168,7 @@ def test_events_before_the_subscription_are_not_sent(shop: TappedShop, receiver:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_an_event_with_an_old_time_is_new(shop: TappedShop, receiver: Receiver, late: bool) -> None:
-    archived = change(shop, 1)  # OrderArchived has the time of the last change before
+    archived = change(shop, 1)  # its reader was off, or a tool publishes it again
     shop.clock.now += timedelta(days=OUTBOX_DAYS + 1)
     newer = subscribe(shop, key="newer")
     detail = build_wanted_event(shop, archived, list_subscribed(shop), late=late)

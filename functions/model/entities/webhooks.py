@@ -33,10 +33,11 @@ class Webhook:
     """A subscription: events are sent to `url`.
 
     `event_names`: only these events; () for all. `where`: only events whose attributes have these values, as text.
-    `active_from`: earlier events are not sent. `secret_number`: the secret is derived from the id and this number;
-    until `old_secret_until`, each event is also signed with the secret before. `failures`: failed attempts since the
-    last success. `retry_at`: set after several failures; until then nothing is sent. `resumed_at`: when staff set it
-    ACTIVE or changed its address last. `paused_by`: who paused it; "failures" if an event could not be sent for days.
+    `active_from`: events that were stored earlier are not sent. `secret_number`: the secret is derived from the id and
+    this number; until `old_secret_until`, each event is also signed with the secret before. `failures`: failed attempts
+    since the last success. `retry_at`: set after several failures; until then nothing is sent. `resumed_at`: when
+    staff set it ACTIVE or changed its address last. `paused_by`: who paused it; "failures" if an event could not be
+    sent for days.
     """
 
     webhook_id: str
@@ -66,7 +67,7 @@ class Webhook:
 class OutboxEvent:
     """An event of an object, exactly as it is sent to each subscriber. `body`: the JSON object of the event.
 
-    `at`: when it was stored. The event itself may have an older time: OrderArchived has that of the last change before.
+    `at`: when it was stored. The event itself has an older time if it was published late or again.
     """
 
     object_id: str
