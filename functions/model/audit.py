@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.actors import AUDIT, Actor
-from functions.dynamodb.codec import Image, build_decoder
-from functions.dynamodb.keys import RESERVED_ATTRIBUTES, Instant
+from functions.dynamodb.codec import Image, build_decoder, build_encoder
+from functions.dynamodb.keys import Instant
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.entities import AuditEntry
 
 AUDITED_CHANGES: Mapping[str, Any] = {"dynamodb": {"NewImage": {AUDIT: {"M": {"by": {"S": [{"exists": True}]}}}}}}
 """The Lambda event filter for stamped items."""
-UNTOLD_ATTRIBUTES = RESERVED_ATTRIBUTES | {"version", "updated_at", "timeline"}
+UNTOLD_ATTRIBUTES = {"version", "updated_at", "timeline"}
 """The attributes that an entry leaves out: they change with every command, and the entry has their meaning itself."""
 PERSONAL = "(personal)"
 """What an entry shows in place of a personal attribute, so that no erasure needs to find the entry."""
@@ -61,11 +61,14 @@ def expires_at(at: Instant, audit_days: int) -> int:
 
 
 def _told(item: Any) -> dict[str, Any]:
-    """Return the attributes of an item by name, as plain values. The entries of a map have names such as lines.mug."""
+    """Return the attributes of an item by name, as plain values. The entries of a map have names such as lines.mug.
+
+    No keys are built: an erasure may have emptied the attributes of a stored record.
+    """
     if item is None:
         return {}
     told: dict[str, Any] = {}
-    for name, value in t.ROWS_BY_TYPE[type(item).__name__].encode(item).items():
+    for name, value in build_encoder(type(item))(item).items():
         inner = value.get("M")
         if name not in UNTOLD_ATTRIBUTES:
             told |= {f"{name}.{key}": _plain(one) for key, one in inner.items()} if inner else {name: _plain(value)}

@@ -11,7 +11,7 @@ from functions.dynamodb.keys import Row
 from functions.model import table as t
 from functions.model.audit import MAX_CHANGES, MAX_TEXT, PERSONAL, audit_entry
 from functions.model.changes import parse_change
-from functions.model.entities import AuditEntry
+from functions.model.entities import AuditEntry, Customer
 from proof.support.samples import SAMPLES
 
 SUE = Actor(by="staff:sue", command="PATCH /products/{product_id}", reason="new list")
@@ -71,6 +71,16 @@ def test_an_entry_shows_that_a_personal_attribute_changed_but_not_its_value(
     assert entry is not None
     assert {*(entry.values_after or {}).values()} == {PERSONAL}
     assert {name.partition(".")[0] for name in entry.values_after or {}} == {*changed}
+
+
+def test_a_change_whose_personal_attributes_were_erased_has_its_entry() -> None:
+    guest = replace(CUSTOMER, name="", email="", email_hash="", order_id="o1", link=2)
+    image = {**t.CUSTOMER.encode(CUSTOMER), **build_encoder(Customer)(guest), AUDIT: {"M": build_encoder(Actor)(SUE)}}
+    change = parse_change({"eventName": "MODIFY", "dynamodb": {"NewImage": image}})
+    assert change is not None
+    entry = audit_entry(change, 10)
+    assert entry is not None
+    assert (entry.item, (entry.values_after or {})["link"]) == ("CUSTOMER:ann", "2")
 
 
 def test_only_the_changed_entry_of_a_map_is_shown() -> None:
