@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from functions.adapters import object_store
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.model.entities import (
     ArchivedOrder,
     ErasedCustomer,
@@ -52,6 +53,7 @@ from functions.shop.erasure import (
 from functions.shop.shop import ShopContext
 
 T = TypeVar("T")
+INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
 CHANGED_TEXT = "-"
 """The replacement for a personal text in the new image of a stream record, if the text in the old image is different.
 
@@ -199,14 +201,18 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
     """Remove the personal data of these customers from a stream record. Return how many values were redacted.
 
-    What differed between the old and the new image still differs, so the record describes the same change.
+    What differed between the old and the new image still differs, so the record describes the same change. The keys of
+    indexes go, too, because they can contain personal data, such as the hash of a guest's e-mail address.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     names = {*personal_attributes(old), *personal_attributes(new)}  # the types can differ: Customer, ErasedCustomer
     changed = {name for name in names if name in old and name in new and old[name] != new[name]}
     found = 0
     for image, word in ((old, ""), (new, CHANGED_TEXT)):
-        for name in names & image.keys() if _customer_id_of(image) in customer_ids else ():
+        if _customer_id_of(image) not in customer_ids:
+            continue
+        found += sum(image.pop(name, None) is not None for name in INDEX_KEYS if names)
+        for name in names & image.keys():
             emptied = _redact_value(image[name], word if name in changed else "")
             found += emptied != image[name]
             image[name] = emptied

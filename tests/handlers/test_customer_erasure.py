@@ -29,7 +29,7 @@ from functions.shop.lists import ListRequest
 from functions.shop.shop import Caller, ShopContext
 from local.world.expiry import expire_until
 from local.world.harness import READERS, STAFF, ShopHarness
-from proof.support.actors import create_stocked_product, get_order
+from proof.support.actors import create_stocked_product, get_order, place_guest_order
 from proof.support.client_faults import crash_at
 from proof.support.examples import many
 from proof.support.lambda_context import FakeContext
@@ -217,6 +217,15 @@ def test_a_parked_record_still_names_the_same_change_after_the_erasure(harness: 
     left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
     assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
     assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "a second run finds none"
+
+
+def test_a_parked_record_of_an_erased_guest_does_not_keep_the_hash_of_the_address(harness: ShopHarness) -> None:
+    create_stocked_product(harness.shop, "mug", 100)
+    guest_id = place_guest_order(harness.shop, email="gil@example.com").placed.order.customer_id
+    records, hashed = harness.new_records(), customers.hash_email(harness.shop, "gil@example.com")
+    assert hashed in json.dumps(records)
+    assert sum(customer_erasure._redact_record(record, {guest_id}) for record in records)
+    assert hashed not in json.dumps(records)
 
 
 @entity
