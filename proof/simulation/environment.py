@@ -48,6 +48,8 @@ OUTAGE_SECONDS = {
     "secret rotated": (25 * HOUR, 48 * HOUR),
     "subscriber fails": (2 * HOUR, 80 * HOUR),
 }
+BEGINS, ENDS = ": begins", ": over"
+"""The ends of the notes about an outage in the trace."""
 
 
 @dataclass
@@ -293,8 +295,7 @@ class SimulatedEnvironment:
         for name in self.readers:
             for kind in ("mapping replaced", "mapping begun anew"):
                 if strike := self.faults.draw(kind, name, era):
-                    replace = partial(self._replace, name, strike.share, from_checkpoint=kind == "mapping replaced")
-                    self.tasks.call_at(moment(kind, name), replace)
+                    self.tasks.call_at(moment(kind, name), partial(self._replace, kind, name, strike.share))
         for kind, name in self._possible_outages():
             self._schedule_outage(kind, era, name, moment)
 
@@ -309,17 +310,18 @@ class SimulatedEnvironment:
         yield from (("secret rotated", kind) for kind in self.rotations.names)
         yield from (("subscriber fails", name) for name in FAILING if name in self.subscribers.endpoints)
 
-    def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
+    def _replace(self, kind: str, name: str, share: float) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
 
-        `from_checkpoint`: if True, the new mapping resumes where the old one stopped. If False, it begins at its
-        configured starting position. `share`: the length of the pause, as a fraction of 10 minutes (0 to 1).
+        `kind`: if it is "mapping replaced", the new mapping resumes where the old one stopped. Otherwise it begins at
+        its configured starting position. `share`: the length of the pause, as a fraction of 10 minutes (0 to 1).
         """
 
         def begin() -> None:
-            self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
+            self.readers[name].replace_mapping(from_checkpoint=kind == "mapping replaced")
             self._switch(name, on=True)
 
+        self.note(name, f"{kind}{BEGINS}")
         self._switch(name, on=False)
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
@@ -341,7 +343,7 @@ class SimulatedEnvironment:
 
     def _turn(self, kind: str, name: str, ends: float, *, on: bool) -> None:
         """Begin or end an outage. `ends`: when it ends. `on`: False when the outage begins, True when it ends."""
-        self.note(name, f"{kind}: {'over' if on else 'begins'}")
+        self.note(name, f"{kind}{ENDS if on else BEGINS}")
         match kind:
             case "mapping off":
                 self._switch(name, on=on)

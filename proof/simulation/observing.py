@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
-from proof.simulation.environment import OUTAGE_SECONDS
+from proof.simulation.environment import BEGINS, OUTAGE_SECONDS
 from proof.simulation.faults import DAY, MINUTE
 from proof.simulation.invariants import landed_late
 from proof.simulation.provider import is_outside, refund_id_in_shop
@@ -14,7 +14,7 @@ from proof.simulation.wire import MAX_LATE_SECONDS
 
 WEBHOOK_PATH = ("event_publisher", "webhook")
 MAX_OUTAGE_SECONDS, DISTURBED_SECONDS = 5 * DAY, 20 * MINUTE
-"""How long after its injection an outage, or the delay of another fault, may last at most."""
+"""How long an outage, or the delay after another fault, may last at most."""
 
 if TYPE_CHECKING:
     from proof.simulation.clients import Exchange
@@ -63,11 +63,18 @@ def collect_observations(world: Simulation) -> Observations:
 
 
 def _webhook_disturbances(world: Simulation) -> list[tuple[float, float]]:
-    """Return when injected faults hit the functions and the queue that webhooks need, and how long they may last."""
+    """Return when injected faults hit the functions and the queue that webhooks need, and how long they may last.
+
+    An outage is chosen at the start of an era, and may begin months later.
+    """
     found = []
     for at, who, name in world.trace if world.subscribers.endpoints else ():
         kind, _, place = name.partition(" @ ")
-        if who == "fault" and "SendWebhook" not in place and any(part in place for part in WEBHOOK_PATH):
+        if name.endswith(BEGINS):
+            kind, place = name.removesuffix(BEGINS), who
+        elif who != "fault" or kind in OUTAGE_SECONDS:
+            continue
+        if "SendWebhook" not in place and any(part in place for part in WEBHOOK_PATH):
             found.append((at, at + (MAX_OUTAGE_SECONDS if kind in OUTAGE_SECONDS else DISTURBED_SECONDS)))
     return found
 
