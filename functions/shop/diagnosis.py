@@ -17,7 +17,7 @@ from functions.model.entities import ArchivedOrder, Customer, Notification, Orde
 from functions.model.errors import NotFound
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.retention import NOTIFICATION_DAYS
+from functions.model.retention import MAIL_DEFERRAL_DAYS, NOTIFICATION_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import (
     CUSTOMER,
@@ -33,6 +33,7 @@ from functions.model.timelines import merge_timeline
 from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import DEFERRED, query_notifications_of_order
+from functions.shop.republishing import oldest_republished
 from functions.shop.shop import Caller, ShopContext
 
 T = TypeVar("T")
@@ -126,26 +127,41 @@ def _payment_failed(facts: OrderFacts) -> Iterator[Match]:
             yield Match(last.updated_at, last.payment_id, facts.pay_until, last.reason)
 
 
-def _mails_unsent(facts: OrderFacts, *, deferred: bool) -> Iterator[Match]:
-    for mail in facts.mails:
-        if mail.status == "SENDING" and (mail.claimed_until == DEFERRED) == deferred:
-            yield Match(mail.at if deferred else instant_from_epoch(mail.claimed_until), mail.event)
+def _unsent_mails(facts: OrderFacts, cause: str) -> Iterator[Match]:
+    """Yield the mails that were not sent, for one of the causes of mails. The mails that no sender began come first.
 
-
-def _mails_missing(facts: OrderFacts, *, switched_off: bool) -> Iterator[Match]:
-    """Yield the mails that were never claimed. If the customer has changed the choice since, it may have been off."""
-    if facts.customer is None:
+    Nothing is sent to an erased customer, about an archived order, or for an event that is not published again.
+    """
+    if facts.customer is None or not isinstance(facts.order, Order):
         return
     claimed = {(mail.event, mail.at) for mail in facts.mails}
-    oldest = to_instant(facts.shop.now() - timedelta(days=NOTIFICATION_DAYS))
-    for one in merge_timeline(facts.shop.table.decode(image) for image in facts.images):
-        kind = MAIL_KIND_BY_EVENT.get(one.event)
-        if kind is None or (one.event, one.at) in claimed or one.at < oldest:
-            continue
-        chosen_at = (facts.settings and facts.settings.chosen_at) or {}
-        is_off = not wants_mails((facts.settings,), kind)
-        if switched_off == (is_off or any(chosen_at.get(name, "") > one.at for name in ("email", kind))):
-            yield Match(one.at, one.event)
+    timeline = merge_timeline(facts.shop.table.decode(image) for image in facts.images)
+    missing = [(one.event, one.at, None) for one in timeline if (one.event, one.at) not in claimed]
+    begun = [(mail.event, mail.at, mail) for mail in facts.mails if mail.status == "SENDING"]
+    for event, at, mail in [*missing, *begun]:
+        kind = MAIL_KIND_BY_EVENT.get(event)
+        if kind and at >= oldest_republished(facts.shop):
+            name, since = _why_unsent(facts, kind, at, mail)
+            if name == cause:
+                yield Match(since, event)
+
+
+def _why_unsent(facts: OrderFacts, kind: str, at: Instant, mail: Notification | None) -> tuple[str, Instant]:
+    """Return why a mail was not sent, as the name of a cause, and since when. `mail`: None if no sender began it.
+
+    If the customer has changed the choice since a mail was due, it may have been off at that time.
+    """
+    chosen_at = (facts.settings and facts.settings.chosen_at) or {}
+    may_have_been_off = mail is None and any(chosen_at.get(name, "") > at for name in ("email", kind))
+    if may_have_been_off or not wants_mails((facts.settings,), kind):
+        return "mail_switched_off", at
+    if mail is None:
+        return "mail_missing", at
+    if mail.claimed_until != DEFERRED:
+        return "mail_failed", instant_from_epoch(mail.claimed_until)
+    # The mail was first deferred at its last claim, or before. Its TTL tells when that was.
+    gives_up_at = _after(instant_from_epoch(mail.ttl), timedelta(days=MAIL_DEFERRAL_DAYS - NOTIFICATION_DAYS))
+    return ("mail_failed", gives_up_at) if gives_up_at <= facts.shop.now_instant() else ("mail_deferred", at)
 
 
 def _unsent_shipments(facts: OrderFacts, *, backordered: bool) -> Iterator[Match]:
@@ -231,10 +247,10 @@ CAUSES = (
     Cause("refund_failed", "The refund failed.", "settle_refund", lambda facts: _refunds_in(facts, "FAILED")),
     Cause("dispute_open", "The customer's bank disputes the payment. It cannot be refunded until the bank decides.", "answer_dispute", _disputes),
     Cause("money_undocumented", "Money left after the invoice, and no credit note documents it.", "issue_credit_note", lambda facts: (Match(facts.order.updated_at) for _ in [facts.order] if isinstance(facts.order, Order) and facts.order.undocumented)),
-    Cause("mail_failed", "A sender started to send the mail, and SES has not accepted it.", "resend_mail", lambda facts: _mails_unsent(facts, deferred=False)),
-    Cause("mail_deferred", "SES refuses the mail for now. The shop tries again every 15 minutes, for 3 days.", "wait", lambda facts: _mails_unsent(facts, deferred=True)),
-    Cause("mail_missing", "No sender has started to send the mail.", "resend_mail", lambda facts: _mails_missing(facts, switched_off=False), LATE),
-    Cause("mail_switched_off", "The customer turned this kind of mails off, at least when the mail was due.", "wait", lambda facts: list(_mails_missing(facts, switched_off=True))[-1:]),
+    Cause("mail_failed", "A sender started to send the mail, and SES has not accepted it.", "resend_mail", lambda facts: _unsent_mails(facts, "mail_failed")),
+    Cause("mail_deferred", "SES refuses the mail for now. The shop tries again every 15 minutes, for 3 days.", "wait", lambda facts: _unsent_mails(facts, "mail_deferred")),
+    Cause("mail_missing", "No sender has started to send the mail.", "resend_mail", lambda facts: _unsent_mails(facts, "mail_missing"), LATE),
+    Cause("mail_switched_off", "The customer turned this kind of mails off, at least when the mail was due.", "wait", lambda facts: sorted(_unsent_mails(facts, "mail_switched_off"), key=lambda one: one.since)[-1:]),
     Cause("address_suppressed", "SES sends no mails to the customer's address, after a bounce or a complaint.", "end_suppression"),
     Cause("record_parked", "A stream record or a message about the order failed, and is in the failure store.", "redrive"),
     Cause("dead_letter", "A message about the order failed at all deliveries, and is in a dead-letter queue.", "redrive"),

@@ -12,7 +12,7 @@ from typing import Any
 from functions.dynamodb.actors import acting
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
-from functions.dynamodb.keys import to_instant
+from functions.dynamodb.keys import Instant, to_instant
 from functions.model import changes
 from functions.model.changes import Change, past_change
 from functions.model.entities import ExpiryMarker, Order
@@ -88,10 +88,15 @@ def republish_order(
 
 def build_recent_events(shop: ShopContext, found: Iterable[Change]) -> list[Mapping[str, Any]]:
     """Return the events of these changes that are not older than MAX_REPLAY_AGE_DAYS. Most changes have an event."""
-    oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
+    oldest = oldest_republished(shop)
     webhooks = list_subscribed(shop)
     recent = (build_wanted_event(shop, one, webhooks, late=True) for one in found if one.at >= oldest)
     return _wake_once([detail for detail in recent if detail])
+
+
+def oldest_republished(shop: ShopContext) -> Instant:
+    """Return the time of the oldest change whose event is published again."""
+    return to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
 
 def _wake_once(details: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -31,10 +31,12 @@ def order_partition(harness: ShopHarness, order_id: str) -> list[Image]:
 
 
 def expire_everything(
-    harness: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
+    harness: ShopHarness,
+    readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler),
+    days: int = 396,
 ) -> list[Message]:
     """Advance the clock until all orders have expired. Return the queue messages for the archive Lambda."""
-    harness.advance_days(days=396)
+    harness.advance_days(days)
     records = harness.new_records()
     for reader in readers:
         assert reader({"Records": records}, None) == {"batchItemFailures": []}

@@ -1,6 +1,7 @@
 """Tests the diagnosis of an order: each state, reached through commands and Lambdas, has exactly its cause."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, get_args
@@ -9,9 +10,9 @@ import pytest
 
 from functions.handlers import archive_worker, event_publisher, order_notification_worker
 from functions.model.entities import OrderStatus
-from functions.model.retention import MAIL_CLAIM_SECONDS
+from functions.model.retention import MAIL_CLAIM_SECONDS, MAIL_DEFERRAL_DAYS, MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.shop import cancellation, customers, refunds, returns
+from functions.shop import cancellation, customers, erasure, refunds, returns
 from functions.shop.diagnosis import ACTIONS, CAUSES, Match, diagnose
 from functions.shop.started_payments import start_payment
 from local.world.harness import ANN, STAFF, ShopHarness
@@ -105,6 +106,16 @@ def choose_mails(**choices: bool) -> Step:
 
 def archive(harness: ShopHarness, _: str) -> None:
     assert failed_ids(archive_worker, *order_messages(expire_everything(harness))) == []
+
+
+def cancel_and_archive(harness: ShopHarness, order_id: str) -> None:
+    cancellation.cancel_order(replace(harness.shop, closed_order_days=1), ANN, order_id)
+    assert failed_ids(archive_worker, *order_messages(expire_everything(harness, days=2))) == []
+    assert diagnose(harness.shop, order_id).next_step.name == "archived"
+
+
+def erase(harness: ShopHarness, _: str) -> None:
+    erasure.erase_customer(harness.shop, ANN, ANN.id)
 
 
 def fail_to_archive(harness: ShopHarness, _: str) -> None:
@@ -227,6 +238,35 @@ def test_a_choice_that_changed_after_the_event_explains_a_missing_mail(harness: 
     for email in (False, True):
         customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": email})
         assert causes(harness, order_id) == ["mail_switched_off"]
+
+
+@pytest.mark.parametrize("name", ["mail_deferred", "mail_failed"])
+def test_a_choice_explains_a_mail_that_was_begun_only_while_it_is_off(harness: ShopHarness, name: str) -> None:
+    harness.open_shop()
+    order_id = SITUATIONS[name](harness)
+    for email, expected in ((False, "mail_switched_off"), (True, name)):
+        customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": email})
+        assert causes(harness, order_id) == [expected]
+
+
+def test_a_mail_that_was_deferred_for_too_long_has_failed(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = SITUATIONS["mail_deferred"](harness)
+    for hours, expected in ((-1, "mail_deferred"), (2, "mail_failed")):
+        harness.clock_offset += timedelta(days=MAIL_DEFERRAL_DAYS * (hours < 0), hours=hours)
+        assert expected in causes(harness, order_id)
+
+
+@pytest.mark.parametrize("name", ["mail_deferred", "mail_failed", "mail_missing"])
+@pytest.mark.parametrize("step", [erase, cancel_and_archive, wait(days=MAX_REPLAY_AGE_DAYS + 1)])
+def test_an_order_does_not_wait_for_a_mail_that_cannot_be_sent_any_more(
+    harness: ShopHarness, name: str, step: Step
+) -> None:
+    harness.open_shop()
+    order_id = SITUATIONS[name](harness)
+    assert causes(harness, order_id) == [name]
+    step(harness, order_id)
+    assert not any(cause.startswith("mail_") for cause in causes(harness, order_id))
 
 
 def test_what_operators_found_is_shown_with_the_rest(harness: ShopHarness) -> None:
