@@ -250,7 +250,7 @@ CAUSES = (
     Cause("mail_failed", "A sender started to send the mail, and SES has not accepted it.", "resend_mail", lambda facts: _unsent_mails(facts, "mail_failed")),
     Cause("mail_deferred", "SES refuses the mail for now. The shop tries again every 15 minutes, for 3 days.", "wait", lambda facts: _unsent_mails(facts, "mail_deferred")),
     Cause("mail_missing", "No sender has started to send the mail.", "resend_mail", lambda facts: _unsent_mails(facts, "mail_missing"), LATE),
-    Cause("mail_switched_off", "The customer turned this kind of mails off, at least when the mail was due.", "wait", lambda facts: sorted(_unsent_mails(facts, "mail_switched_off"), key=lambda one: one.since)[-1:]),
+    Cause("mail_switched_off", "The customer turned this kind of mails off, now or when the mail was due.", "wait", lambda facts: sorted(_unsent_mails(facts, "mail_switched_off"), key=lambda one: one.since)[-1:]),
     Cause("address_suppressed", "SES sends no mails to the customer's address, after a bounce or a complaint.", "end_suppression"),
     Cause("record_parked", "A stream record or a message about the order failed, and is in the failure store.", "redrive"),
     Cause("dead_letter", "A message about the order failed at all deliveries, and is in a dead-letter queue.", "redrive"),

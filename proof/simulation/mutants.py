@@ -717,7 +717,15 @@ MUTANTS = (
         "the diagnosis of an order names each refund that succeeded as failed",
         edit_code(diagnosis._refunds_in, ("one.status == status", 'one.status in (status, "SUCCEEDED")')),
         1,
-        first_seed=7,
+        first_seed=11,
+        judge="oracle",
+    ),
+    Mutant(
+        "finds sent mails missing",
+        "the diagnosis of an order names mails that were sent as missing",
+        edit_code(diagnosis._unsent_mails, ("(one.event, one.at) not in claimed", "claimed")),
+        1,
+        first_seed=11,
         judge="oracle",
     ),
     Mutant(

@@ -128,8 +128,8 @@ class Operator:
     If stream records were lost, the operator rebuilds their results from the items in the table. The operator reacts to
     an alarm after three days, before stored failures expire, and runs a tool that failed again after an hour.
 
-    `published_ids`: the ids of the events that an operator's tool published. `restored_orders`: the ids of the orders
-    that were restored from the archive.
+    `published_ids`: the ids of the events that an operator's tool, or staff, published again. `restored_orders`: the
+    ids of the orders that were restored from the archive.
     """
 
     def __init__(self, world: "Simulation") -> None:

@@ -1273,10 +1273,23 @@ class SimulatedTraffic:
             for foreign in [id for id in self.known.orders if id != order_id]:
                 self.clients.call(facts.token, "GET", f"/guest/orders/{foreign}")
 
-    def read_diagnoses(self) -> None:
-        """Let staff read what each order waits for."""
-        for order_id in self.known.orders:
-            self._expect(200, STAFF, "GET", f"/orders/{order_id}/diagnosis")
+    def diagnose_orders(self) -> None:
+        """Let staff read what each order waits for.
+
+        If a mail was not sent, they follow the advice and publish the events of the order again. Then they read again.
+        """
+        advised = [order_id for order_id in self.known.orders if self._read_diagnosis(order_id)]
+        for order_id in advised:
+            self._expect(200, STAFF, "POST", f"/orders/{order_id}/republish")
+        self.clients.tasks.pause(10 * MINUTE)
+        for order_id in advised:
+            self._read_diagnosis(order_id)
+
+    def _read_diagnosis(self, order_id: str) -> bool:
+        """Read what an order waits for. Return whether it advises to have a mail sent again."""
+        said = self.clients.call(STAFF, "GET", f"/orders/{order_id}/diagnosis")
+        self._check_status(said, (200,), f"the diagnosis of {order_id}")
+        return said is not None and any(cause["action"] == "resend_mail" for cause in said.body["causes"])
 
     def export_own_data(self) -> None:
         """Let each customer export all their data, page by page."""

@@ -238,6 +238,12 @@ class Simulation:
                 queue.dead_letters = queues[queue.settings.dead_letters]
         return queues
 
+    def _publish(self, event: dict[str, Any]) -> None:
+        """Put an event on the bus. The API publishes only the events of an order that staff publish again."""
+        if self._is_running_as("api"):
+            self.operator.published_ids.add(event["detail"]["id"])
+        self.bus.publish(event)
+
     def _secret_names(self) -> dict[str, str]:
         """Return the names of the secrets that can be rotated."""
         api, refunds = (self.template.functions[name].environment for name in ("api", "refund"))
@@ -247,7 +253,7 @@ class Simulation:
         return {
             "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now, self.tasks.pause),
             "s3": self.s3,
-            "events": SimulatedEventBridge(self.rng, lambda: self.tasks.now, self.bus.publish),
+            "events": SimulatedEventBridge(self.rng, lambda: self.tasks.now, self._publish),
             "sesv2": self.ses,
             "sqs": SimulatedSqs(self.queues),
             "secretsmanager": self.secrets,
@@ -299,7 +305,6 @@ class Simulation:
                     self.faults.is_off = True
                     self.clients.start("curious", self.traffic.read_data_of_others)
                     self.clients.start("exporting", self.traffic.export_own_data)
-                    self.clients.start("diagnosing", self.traffic.read_diagnoses)
                     self.tasks.run(self.tasks.now + HOUR / 2)  # end before midnight, when items expire
                     self._judge(look_for_drift=False)
             except TooManySteps:
@@ -356,24 +361,31 @@ class Simulation:
 
         While the operator works, faults may kill the operator's tool, but no other faults are injected. If no invariant
         is violated, some runs also compare all copies with their source items. Some runs corrupt copies, and check that
-        the operator's tool repairs them.
+        the operator's tool repairs them. In some runs, staff diagnose the orders.
         """
         self.tasks.run(until)
         self.faults.is_off = True
-        for _ in range(MAX_CLEAN_UPS):
-            is_idle = self.tasks.run(self.tasks.now + QUIET_SECONDS)
-            items_just_expired = self.tasks.now % DAY == 0 and not is_idle
-            is_busy = self.provider.is_busy or self.environment.has_waiting_webhooks
-            if not self.operator.clean_up() and not is_busy and not items_just_expired:
-                break
-        else:
-            self.violations.append("nothing_waits_for_ever: there is still something to clear up")
+        self._clean_up()
         self._judge(look_for_drift=self.rng.happens(0.1, "a look for drift", until))
         if not self.violations and self.rng.happens(0.06, "something drifts", until):
             corrupt_copies(self)
             self.operator.repair_drift()
             self._judge(look_for_drift=True)
+        if "oracle" in self.judges and not self.violations and self.rng.happens(0.25, "staff diagnose", until):
+            self.clients.start("diagnosing", self.traffic.diagnose_orders)
+            self._clean_up()
+            self._judge(look_for_drift=False)
         self.faults.is_off = False
+
+    def _clean_up(self) -> None:
+        """Run until nothing is under way, and let an operator repair failures."""
+        for _ in range(MAX_CLEAN_UPS):
+            is_idle = self.tasks.run(self.tasks.now + QUIET_SECONDS)
+            items_just_expired = self.tasks.now % DAY == 0 and not is_idle
+            is_busy = self.provider.is_busy or self.environment.has_waiting_webhooks
+            if not self.operator.clean_up() and not is_busy and not items_just_expired:
+                return
+        self.violations.append("nothing_waits_for_ever: there is still something to clear up")
 
     def _judge(self, *, look_for_drift: bool) -> None:
         """Add the violations that the judges find now. `look_for_drift`: also compare all copies with their sources."""
