@@ -61,10 +61,7 @@ class Refused(RuntimeError):
 
 
 def check_throw_away(name: str) -> None:
-    """Raise Refused if a stage is protected, or if it exists without the setting `throw_away`.
-
-    Raises InvalidSetting if there is no such stage.
-    """
+    """Raise Refused if a stage is protected or has no setting `throw_away`, and InvalidSetting if there is none."""
     context = json.loads((PROJECT / "cdk.json").read_text(encoding="utf-8"))["context"]
     settings = stage.read_settings({**context, "stage": name})
     if settings.protect:

@@ -8,10 +8,7 @@ from proof.conformance.probes.kinds import Probe
 
 
 def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
-    """Return the outcome of all probes: DIFFERS if one differs, or did not run, other than recorded for the runner.
-
-    Otherwise, the outcome is NOT_RUN if an error stopped a probe.
-    """
+    """Return DIFFERS if a probe differs or did not run, other than recorded; else NOT_RUN if an error stopped one."""
     played: dict[str, str] = {}
     for probe, result in found:
         played[probe.name] = result

@@ -275,8 +275,7 @@ def retry_request(
 ) -> Any:
     """Send a request until it is answered, while the shop changes or restarts, and return the result of `request`.
 
-    `failures`: counts answers 5xx and lost connections, by error. Raises the error of an answer 4xx at once, and any
-    error after `patience_seconds`.
+    `failures` counts answers 5xx and lost connections. Raises the error of an answer 4xx at once.
     """
     give_up = time.monotonic() + patience_seconds
     while True:

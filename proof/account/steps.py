@@ -141,10 +141,7 @@ class Result:
 
 
 def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step] = STEPS) -> Iterator[Result]:
-    """Run the steps and yield the result of each. A step that fails does not stop the others.
-
-    If the step `deploy` fails, the steps that need its shop do not run. `skipped`: names of steps that do not run.
-    """
+    """Run the steps that are not `skipped`, and yield each result. Without `deploy`, those that need a shop fail."""
     has_shop = True
     for step in steps:
         run = step.aws if target.name == "aws" else step.laptop
@@ -177,10 +174,7 @@ Verdict = Literal["passed", "failed", "incomplete"]
 
 
 def judge(results: Sequence[Result]) -> Verdict:
-    """Return the verdict on a proof. It is failed if a step failed, or if a probe differs unexpectedly.
-
-    Otherwise, it is incomplete if a step did not run although it can exist on the target.
-    """
+    """Return the verdict: failed if a step failed or a probe differs, incomplete if a possible step did not run."""
     statuses = {one.outcome.status for one in results}
     return "failed" if statuses & {FAILED, DIFFERS} else "incomplete" if NOT_RUN in statuses else "passed"
 

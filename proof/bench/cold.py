@@ -196,10 +196,7 @@ class MeasuredFunction:
     seconds: list[float] = field(default_factory=list)
 
     def start(self, port: int) -> None:
-        """Start the function once in a new process, and record its time. Raises RuntimeError if it gets no answer.
-
-        `port`: the port of the fake AWS.
-        """
+        """Start the function in a new process, and record its time. Raises RuntimeError if it gets no answer."""
         started = FakeAwsHandler.current = StartAttempt(dict(self.event))
         address = f"127.0.0.1:{port}"
         environment = {

@@ -1,8 +1,4 @@
-"""Open the shop on the local engine, with its real handlers and its real stream, and count its requests to DynamoDB.
-
-The bus, queues, buckets and mails are simulated in this process. A reader gets only the records that its filters
-accept.
-"""
+"""Open the shop on the local engine, with its real handlers and stream, and count its requests to DynamoDB."""
 
 import contextlib
 import io

@@ -41,10 +41,7 @@ RUNNERS: Mapping[str, Runner] = {
 def main(
     arguments: Sequence[str] | None = None, *, prog: str = "aws-conformance", runners: Mapping[str, Runner] = RUNNERS
 ) -> int:
-    """Play the chosen facts, print each result and the board, and return the exit code: 1 if a fact differs.
-
-    `runners`: by the name of their option. The shop adds its own (proof/shop_probes).
-    """
+    """Play the chosen facts, print each result and the board, and return the exit code: 1 if a fact differs."""
     parser = _Parser(prog=prog, description=__doc__)
     chosen = parser.add_mutually_exclusive_group()
     for name in (*runners, "aws"):

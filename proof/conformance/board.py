@@ -1,7 +1,4 @@
-"""The board of a run: its two figures, as text, as JSON and as badges.
-
-The figures are never added. A system that plays few facts can agree with all of them.
-"""
+"""The board of a run: its two figures, as text, as JSON and as badges."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,11 +14,7 @@ from proof.conformance.results import DIFFERS, OK, how_known, was_played
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """The figures of a run.
-
-    `agreeing`: the facts that agree, of those `played`. `covered`: the facts played, of those `playable` on a deployed
-    system. The model plays further facts, which only `played` counts.
-    """
+    """The facts that agree, of those `played`, and those `covered`, of the facts `playable` on a deployed system."""
 
     agreeing: int
     played: int

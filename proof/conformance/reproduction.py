@@ -1,7 +1,4 @@
-"""Writes the report of a difference for the issue tracker of an emulator, with a script that shows it.
-
-The script is made from the probe, so it always sends what the probe sends. It needs only boto3.
-"""
+"""Writes the report of a difference for an emulator's issue tracker, with a script that is made from the probe."""
 
 import inspect
 import pprint

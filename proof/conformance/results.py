@@ -14,11 +14,7 @@ STOPPED = f"{NOT_RUN}error: "
 
 
 def load() -> dict[str, dict[str, Any]]:
-    """Return the recorded results: {runner: {"versions": {name: version}, "results": {probe: result}}}.
-
-    A result is "as expected", or starts with "differs: " or "not run: ". STOPPED is the start if an error stopped the
-    probe.
-    """
+    """Return the recorded results: {runner: {"versions": {name: version}, "results": {probe: result}}}."""
     found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     return found
 

@@ -49,10 +49,9 @@ def detects(name: str, plant: Plant) -> Callable[[Check], Check]:
 
 
 def edit_code(target: Any, *edits: tuple[str, str]) -> Plant:
-    """Return a patch that replaces pieces of a function's source text.
+    """Return a patch that replaces texts, each of which occurs once, in the source of a function.
 
-    `edits`: pairs of the old text and the new text. Each old text occurs exactly once in the function. The patch
-    replaces the function's code, so modules that have imported the function run the edited code too.
+    The function gets new code, so modules that have imported it run the edited code too.
     """
 
     @contextmanager
@@ -85,10 +84,7 @@ def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeTy
 
 
 def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
-    """Return a patch that edits each template that `synth_cache.load_template` returns.
-
-    `edit`: gets the resources of the template by logical id, and changes at least one of them.
-    """
+    """Return a patch that edits the resources, by logical id, of each template that synth_cache loads."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -119,10 +115,7 @@ def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
 
 
 def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
-    """Replace a piece of text in the event filters of a template: stream filters and the rules of the queues.
-
-    A stream filter is a JSON text inside the template's JSON, so its quotation marks are escaped there.
-    """
+    """Replace a text in the stream filters of a template, which are JSON in JSON, and in the rules of queues."""
     for resource in resources.values():
         if resource["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule"):
             before = json.dumps(resource["Properties"], separators=(",", ":"))

@@ -11,10 +11,7 @@ from proof.simulation.mutations import patch_attribute
 
 
 class Meetings:
-    """Holds back each put of an item of one type until another put of such an item is sent, too.
-
-    If no other put is sent within 10 seconds, the put fails.
-    """
+    """Holds back each put of an item of one type, at most 10 seconds, until another such put is sent, too."""
 
     def __init__(self, item_type: str) -> None:
         self.word, self.barrier = f'"type": {{"S": "{item_type}"}}'.replace(" ", ""), Barrier(2, timeout=10)

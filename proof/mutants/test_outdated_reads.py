@@ -1,8 +1,4 @@
-"""Commands and mails decide on the current items, and their writes fail if an item changed after it was read.
-
-In the `with` block of `outdated_reads`, each eventually consistent read shows the table as it was before the block. In
-the `with` block of `change_first_answer`, the first read happened before the latest writes.
-"""
+"""Commands and mails decide on the current items, and their writes fail if an item changed after it was read."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress

@@ -42,10 +42,7 @@ def main() -> int:
 
 
 def prove(reaction: str, seeds: range, jobs: int) -> int:
-    """Run the seeds, print what was checked, and explain the shortest failed run. Return the exit code.
-
-    Raises NotProvable before any run if the reaction or its file is wrong.
-    """
+    """Run the seeds, print what was checked, explain the shortest failed run, and return the exit code."""
     names = [invariant.name for invariant in load_invariants(reaction)]
     began, queue = time.monotonic(), template().queue_of(reaction)
     faults, hits, checked = 0, 0, Counter[str]()

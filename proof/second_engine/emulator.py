@@ -48,10 +48,7 @@ def _create_client(service: str, endpoint: str, credentials: tuple[tuple[str, st
 
 @contextmanager
 def run_emulator(python: str) -> Iterator[Emulator]:
-    """Run LocalEmu with IAM enforced during a `with` block. It also ends if this process is killed.
-
-    Raises processes.ProcessFailed if it does not start.
-    """
+    """Run LocalEmu with IAM enforced during a `with` block. Raises processes.ProcessFailed if it does not start."""
     folder, port = Path(tempfile.mkdtemp(prefix="orderstream-second-")), processes.free_port()
     environment = {
         "PATH": "/usr/bin:/bin",

@@ -21,10 +21,7 @@ class NoPython(RuntimeError):
 
 
 def find_python() -> str | None:
-    """Return the path of a Python that LocalEmu runs on, or None if there is none.
-
-    Raises NoPython if the environment variable SECOND_PYTHON names another one, or none that runs.
-    """
+    """Return a Python that LocalEmu runs on, or None. Raises NoPython if SECOND_PYTHON names another one."""
     wanted = os.environ.get(VARIABLE)
     script = "import sys; print(sys.executable if sys.version_info[:2] == (3, 13) else '')"
     with suppress(OSError):

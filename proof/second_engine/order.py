@@ -165,10 +165,7 @@ class Handlers:
 
 
 def play_order(emulator: Emulator, name: str) -> None:
-    """Place an order, pay it twice, ship and archive it. Raises StackFailed if a handler fails or an effect is missing.
-
-    At the end, the API's role loses one action. Also raises StackFailed if the API can still place an order then.
-    """
+    """Place an order, pay it twice, ship and archive it, and try the API without one action. Raises StackFailed."""
     handlers = Handlers(emulator, name)
     table = Table(emulator.client("dynamodb"), handlers.variables["TABLE_NAME"], ROWS_BY_TYPE)
     shop = ShopContext(table=table, new_id=lambda: f"{time.time_ns():x}", pepper=lambda: b"pepper")

@@ -43,10 +43,7 @@ class Role:
 
 
 def check_roles(emulator: Emulator, name: str) -> None:
-    """Try each action of any role with each role, on its own and on a foreign resource. Raises StackFailed.
-
-    An action that the role has must not be denied on its own resource, so that a denial elsewhere means something.
-    """
+    """Try each action of any role with each role, on its own and on a foreign resource. Raises StackFailed."""
     roles = list(find_roles(emulator, name))
     places = {action: arns for role in roles for action, arns in role.allowed.items()}
     wrong, tried = [], 0
@@ -83,10 +80,7 @@ def find_roles(emulator: Emulator, name: str) -> Iterator[Role]:
 
 
 def assume(emulator: Emulator, role: str) -> dict[str, str]:
-    """Return temporary credentials of a role.
-
-    The role trusts Lambda alone, and only LocalEmu itself can act as Lambda. So its trust policy is replaced first.
-    """
+    """Return temporary credentials of a role. It trusts Lambda alone, so its trust policy is replaced first."""
     root = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
     trust = json.dumps({"Version": "2012-10-17", "Statement": [root]})
     emulator.client("iam").update_assume_role_policy(RoleName=role.rpartition("/")[2], PolicyDocument=trust)

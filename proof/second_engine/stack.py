@@ -21,10 +21,7 @@ class StackFailed(RuntimeError):
 
 
 def adapt(template: Mapping[str, Any]) -> tuple[Template, int]:
-    """Return the template to deploy, and the number of changed places.
-
-    LocalEmu does not know the attribute `Arn` of an event archive. Each such place gets the ARN that the archive gets.
-    """
+    """Return the template with an ARN where LocalEmu lacks an event archive's `Arn`, and the number of changes."""
     text, changed = json.dumps(template), 0
     for id, one in template["Resources"].items():
         if one["Type"] == "AWS::Events::Archive":

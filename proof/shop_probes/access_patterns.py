@@ -26,10 +26,7 @@ BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 
 @dataclass(frozen=True, kw_only=True)
 class PatternProbe(Probe):
-    """The read units that one access pattern of the shop consumes.
-
-    `pattern`: the pattern's id. `requests`: the number of requests. `units`: the read capacity units of all requests.
-    """
+    """The read capacity units of all requests that one access pattern of the shop sends."""
 
     pattern: str
     operation: Literal["GetItem", "Query"]
@@ -59,10 +56,7 @@ PROBES = tuple(map(_probe, PATTERNS))
 
 
 def play(client: Any, indexes_seconds: float = 0) -> Iterator[tuple[Probe, str]]:
-    """Play the probes in a new table, and yield each with its result.
-
-    `client`: of DynamoDB. `indexes_seconds`: how long its indexes may be behind the table.
-    """
+    """Play the probes in a new table, and yield each result. `indexes_seconds`: how long its indexes may be behind."""
     name = f"patterns-{secrets.token_hex(4)}"
     client.create_table(**create_table_request(name))
     try:
@@ -78,10 +72,7 @@ def play(client: Any, indexes_seconds: float = 0) -> Iterator[tuple[Probe, str]]
 
 
 def check(probe: PatternProbe, table: Table, wire: WireTap) -> str:
-    """Send the requests of a pattern, and return how they differ from the probe, or "" if they do not differ.
-
-    `wire`: records the requests of its client, which this function uses.
-    """
+    """Send the requests of a pattern with the tapped client, and return how they differ from the probe, or ""."""
     wire.clear()
     wire.requests.clear()
     wire.units_of.clear()

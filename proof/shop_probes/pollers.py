@@ -1,8 +1,4 @@
-"""Plays mapping probes on the pollers of the local shop (local/laptop/poller.py), with the local DynamoDB engine.
-
-The function and the bucket are objects of this process, so the probes start no further processes. The clock is real,
-except that a retry waits for 10 ms.
-"""
+"""Plays mapping probes on the local shop's pollers, with the local engine and the real clock. A retry waits 10 ms."""
 
 import functools
 import io

@@ -33,11 +33,7 @@ FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
 )
 ENDPOINT_URL = "http://aws.invalid"
-"""The endpoint of all requests. No connection is opened: the simulation answers each request inside the process.
-
-The scheme is HTTP. With HTTPS, botocore may send the body in chunks and the checksum after the body, which the
-simulated services do not support.
-"""
+"""No connection is opened. HTTPS could bring a body in chunks with a checksum after it, which nothing here reads."""
 ATTRIBUTE = "AttributeValue"
 PARSED_BODY = "asked"
 UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
@@ -82,10 +78,7 @@ _quotas: list[RetryQuota] = []
 
 
 def set_transport(answering: Transport) -> None:
-    """Set the function that answers the requests of all clients, and reset the retry quotas of the clients.
-
-    The quotas are reset so that the retries of one simulation run do not affect the next run.
-    """
+    """Set the function that answers all clients' requests, and reset the retry quotas, which an earlier run used."""
     _transport[:] = [answering]
     for quota in _quotas:
         quota.release(quota.INITIAL_CAPACITY)
@@ -118,11 +111,7 @@ def client(service: str) -> Any:
 
 
 def _parse_time(told: Any) -> datetime:
-    """Parse a timestamp in a response.
-
-    The timestamps of the simulated S3 are in ISO 8601 format and end with Z. Python parses this format fast. Other
-    timestamps need botocore's own parser, which is slow because it tries many formats.
-    """
+    """Parse a timestamp of the simulated S3 (ISO 8601 with Z) fast, and others with botocore's slow parser."""
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
 
@@ -167,10 +156,7 @@ class _Endpoint(Endpoint):
 
 
 class _JsonEndpoint(_Endpoint):
-    """The endpoint of services with a JSON protocol, such as DynamoDB.
-
-    botocore converts and records each response before it parses the response. This class skips both steps to be faster.
-    """
+    """The endpoint of services with a JSON protocol. It skips botocore's conversion and recording of each response."""
 
     def _get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
         try:
@@ -186,10 +172,7 @@ class _JsonEndpoint(_Endpoint):
 
 
 class _Parser(JSONParser):
-    """Parses JSON responses, and sorts the attributes of each item by name.
-
-    The sorting makes runs repeatable: the local DynamoDB engine returns the attributes in no stable order.
-    """
+    """Parses JSON responses, and sorts the attributes of each item, which the engine returns in no stable order."""
 
     def _parse_body_as_json(self: Any, body_contents: bytes) -> Any:
         return orjson.loads(body_contents)

@@ -22,10 +22,7 @@ MAX_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class ClientResponse:
-    """An HTTP response of the API, as a client receives it.
-
-    `had_lost_attempt`: whether an earlier attempt of the request got no answer, or a server error.
-    """
+    """An HTTP response. `had_lost_attempt`: whether an earlier attempt got no answer, or a server error."""
 
     status: int
     body: Any
@@ -36,10 +33,9 @@ class ClientResponse:
 class Exchange:
     """A request of a client with all its attempts, and the answer that the client got in the end.
 
-    `asked_at`, `answered_at`: the virtual times of the first attempt and of the answer, in epoch seconds. `status`,
-    `answer`: the status and the body of the answer. Both are None if no attempt got an answer. Then the shop may have
-    executed the request, or not. `key`: the idempotency key of all attempts. `had_lost_attempt`: whether an attempt
-    before the last got no answer, or a server error.
+    Times are virtual epoch seconds. `status` and `answer` are None if no attempt got an answer: the shop may have
+    executed the request, or not. `had_lost_attempt`: whether an attempt before the last got no answer, or a server
+    error.
     """
 
     asked_at: float
@@ -59,9 +55,8 @@ class Exchange:
 class ApiClients:
     """Sends API requests as customers, staff, the warehouse or the payment provider.
 
-    `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
-    status of the answer. `exchanges`: all finished requests that were sent with `call` or `upload`, in the order of
-    their answers. `refused_writes`: how many attempts exceeded the write limit of a customer.
+    `on_answer(who, text)` is called after each attempt. `exchanges`: all requests of `call` and `upload`, in the order
+    of their answers. `refused_writes`: how many attempts exceeded the write limit of a customer.
     """
 
     tasks: VirtualScheduler
@@ -80,10 +75,10 @@ class ApiClients:
     def call(
         self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
     ) -> ClientResponse | None:
-        """Send an API request, and return its response. `key`: the idempotency key of all attempts.
+        """Send an API request, and return its response, or None if the last attempt got no answer, or 429, 500, 502 or
+        503.
 
-        If there is no answer, or the status is 429, 500, 502 or 503, try again. After a 429, first wait for its
-        Retry-After. Return None if the last attempt fails in this way too.
+        After each of these, try again with the same `key`; after a 429, first wait for its Retry-After.
         """
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
@@ -142,11 +137,7 @@ class ApiClients:
 
 @dataclass
 class SimulatedParcel:
-    """A shipment as the simulated warehouse knows it.
-
-    `has_left`: all or some pieces of the shipment have left the warehouse. `is_reported`: the warehouse has reported
-    to the shop that the pieces left.
-    """
+    """A shipment as the warehouse knows it. `is_reported`: the shop knows that pieces left."""
 
     id: str
     order_id: str
@@ -161,14 +152,11 @@ class SimulatedParcel:
 
 @dataclass
 class SimulatedWarehouse:
-    """Simulates the warehouse: packs each requested shipment once, and reports its dispatch and delivery to the shop.
+    """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
 
-    The warehouse records a request before it deletes the message from its queue, so no request is lost. It dispatches
-    only a part of some shipments, and does not report the delivery of some shipments. If the shop asks to cancel an
-    order, the warehouse agrees or refuses.
-
-    `pack_counts`: how often each shipment was packed. `stopped`: the orders whose cancellation the shop confirmed. They
-    are no longer packed. `rejected_reports`: the dispatch reports that the shop rejected.
+    The warehouse records a request before it deletes the message, so no request is lost. It sends some shipments in
+    parts, and does not report some deliveries. It agrees to a cancellation, or refuses it. `stopped`: the orders whose
+    cancellation the shop confirmed. `rejected_reports`: the dispatch reports that the shop rejected.
     """
 
     clients: ApiClients
@@ -223,10 +211,7 @@ class SimulatedWarehouse:
             self._report(f"{parcel.path}/delivered", {})
 
     def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
-        """Decide whether to send only a part of a shipment. Return the quantities of this part by product id.
-
-        Return an empty dict if the whole shipment is sent.
-        """
+        """Decide whether to send only a part: its quantities by product id, or {} for the whole shipment."""
         rng, pieces = self.clients.rng, sum(parcel.quantities.values())
         if pieces < 2 or not rng.happens(0.35, "in parts", parcel.id):
             return {}
@@ -240,10 +225,7 @@ class SimulatedWarehouse:
 
     # cancelling -------------------------------------------------------------------------------------------------------
     def _answer_cancel(self, order_id: str, request: str) -> None:
-        """Answer the shop's request to cancel an order: agree or refuse.
-
-        If the warehouse agrees and the shop accepts this with status 200, stop packing the order.
-        """
+        """Agree to cancel an order, or refuse. If the shop accepts the agreement with 200, stop packing the order."""
         tasks, rng = self.clients.tasks, self.clients.rng
         tasks.pause(rng.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * rng.random("asked", request)))
         parcels = [parcel for parcel in self.parcels.values() if parcel.order_id == order_id]
@@ -257,11 +239,7 @@ class SimulatedWarehouse:
         self._stopping.discard(order_id)
 
     def _report(self, path: str, body: Any = None) -> int:
-        """Send a report of the warehouse to the shop, and return the status of the answer: 200, 404 or 409.
-
-        After any other status, or no answer, send the report again. Status 409: the shop already has this report, or
-        the order's status does not allow it any more. Status 404: the order is archived.
-        """
+        """Send a report until the shop answers 200, 404 (the order is archived) or 409 (known or not allowed)."""
         while True:
             said = self.clients.call(WAREHOUSE, "POST", path, body)
             if said is not None and said.status in (200, 404, 409):

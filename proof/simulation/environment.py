@@ -29,11 +29,7 @@ from proof.simulation.table import Image, Key, SimulatedTable
 from proof.simulation.template import StackModel
 
 MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
-"""An expired item stays in the table for a random delay of at most this many seconds after its TTL.
-
-The next daily deletion after the delay deletes the item.
-
-DynamoDB deletes expired items "within a few days" (DynamoDB developer guide).
+"""An expired item stays for a random delay of at most this many seconds after its TTL, until the next daily deletion.
 """
 GOES_ROUND_SECONDS = 24 * HOUR
 MAX_REPLACEMENT_SECONDS = 10 * MINUTE
@@ -54,10 +50,7 @@ BEGINS, ENDS = ": begins", ": over"
 
 @dataclass
 class SimulatedEnvironment:
-    """Schedules Lambda runs, TTL deletions and outages in virtual time.
-
-    `broken_functions`: the names of the functions that currently fail at every invocation.
-    """
+    """Schedules Lambda runs, TTL deletions and outages in virtual time. `broken_functions` now always fail."""
 
     tasks: VirtualScheduler
     rng: SeededRandom
@@ -92,11 +85,7 @@ class SimulatedEnvironment:
 
     # consequences of a write ------------------------------------------------------------------------------------------
     def schedule_consequences(self, record: dict[str, Any]) -> None:
-        """Schedule the events that may follow from the write of an item. `record`: the stream record of the write.
-
-        These are the TTL deletion of the item, and runs of the Lambdas that erase a customer's personal data, that end
-        unpaid orders, and that retry webhooks.
-        """
+        """Schedule what may follow from this stream record: the item's TTL deletion, and runs of scheduled Lambdas."""
         image = record["dynamodb"].get("NewImage")
         self._schedule_retries_after(record["dynamodb"]["Keys"], image)
         if image is None:
@@ -112,12 +101,7 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now + seconds + 5)
 
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
-        """Schedule the TTL deletion of an item. It happens at the first daily deletion after `moment`.
-
-        The simulation deletes expired items once a day, because DynamoDB also deletes an item some time after its TTL.
-        `ttl`: the current value of the item's TTL attribute. If the value has changed before the daily deletion, the
-        item is not deleted.
-        """
+        """Delete an item at the first daily deletion after `moment`, unless its `ttl` changes before."""
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
@@ -133,23 +117,14 @@ class SimulatedEnvironment:
 
     # scheduled Lambda runs --------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
-        """Schedule two runs of the Lambda `order_deadlines`, at the next two full minutes after `moment`.
-
-        The Lambda ends unpaid orders, and marks shipments without a delivery report as delivered. The real schedule
-        runs it every minute. The simulation runs it only when an order may be due. The second run finds orders that
-        the first run did not see because the index was stale.
-        """
+        """Schedule `order_deadlines` at the next two full minutes. A stale index may hide an order from the first."""
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
                 self._lapses_due.add(due)
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """If the Lambda `order_deadlines` may have work, run it. It ends unpaid orders, among other tasks.
-
-        Each target of the schedule starts a run. Sometimes start a run twice, because EventBridge may invoke a target
-        twice. If a run fails, or has no time for all due orders, schedule another run.
-        """
+        """Run each target of `order_deadlines` if it may have work, and again if it fails or has too little time."""
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -165,12 +140,7 @@ class SimulatedEnvironment:
                 self.lambdas.invoke("order_deadlines", own, done, f"{event['time']} {number} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
-        """Return whether the Lambda `order_deadlines` might have work for this order.
-
-        The Lambda ends an unpaid order or marks shipments as delivered if the order has not changed for a fixed time.
-        If the order changed less than two minutes ago, 30% of the calls (chosen at random) return True anyway. This
-        simulates a stale index: the Lambda may still see the order's old status.
-        """
+        """Return whether `order_deadlines` might have work for this order, sometimes as a stale index shows it."""
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
         *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
@@ -180,14 +150,10 @@ class SimulatedEnvironment:
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _schedule_erasures(self, image: Image) -> None:
-        """Schedule a run of the Lambda `customer_erasure` if the write of this item may give it work.
+        """Schedule a run of `customer_erasure`, which really runs every hour, if this write may give it work.
 
-        The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. To
-        save time, the simulation runs it only at these times:
-        - when the waiting period of a new erasure is over;
-        - after each later write to about half of this customer's items, which are chosen at random;
-        - every five days, until the erasure is finished;
-        - after a failed run.
+        These are the end of an erasure's waiting period, later writes to half of the customer's items, every fifth day
+        until the erasure is finished, and a failed run.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
@@ -236,10 +202,7 @@ class SimulatedEnvironment:
         self._schedule_retries()
 
     def _schedule_retries(self) -> None:
-        """Schedule a run of the Lambda `webhook_retries` at the full minute after the next work of a webhook.
-
-        The real schedule runs it every minute.
-        """
+        """Schedule a run of `webhook_retries` at the full minute after the next work of a webhook."""
         if waits := list(self._waits_of_webhooks()):
             due = int(max(min(waits), self.tasks.now) // MINUTE) + 1
             if due not in self._retries_due:
@@ -271,18 +234,15 @@ class SimulatedEnvironment:
 
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
-        """Choose at random and schedule the larger faults of an era (a part of the simulation run).
+        """Schedule random larger faults of an era: outages, splits of shards, and what no Lambda can read.
 
-        These are outages, splits of stream shards, and items and messages that no Lambda can read. During an outage, a
-        function fails at every invocation, or an event source mapping is disabled or replaced.
+        During an outage, a function fails at every invocation, or an event source mapping is disabled or replaced.
         """
 
         def moment(*question: object) -> float:
-            """Return a random time at which an outage or another fault begins. `question`: a unique name for the draw.
+            """Return when a fault begins: at most 10 minutes after the start of a third, mostly of the first.
 
-            The period `lasts_seconds` has three equal parts. The time is at most 10 minutes after the start of a part,
-            mostly of the first part. In the first era, clients send most requests just after the same three starts. So
-            a fault affects many requests.
+            In the first era, clients send most requests just after these starts.
             """
             third = int(3 * self.rng.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.rng.random("moment", era, *question) ** 4
@@ -311,10 +271,10 @@ class SimulatedEnvironment:
         yield from (("subscriber fails", name) for name in FAILING if name in self.subscribers.endpoints)
 
     def _replace(self, kind: str, name: str, share: float) -> None:
-        """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
+        """Replace the event source mapping of a function after `share` of 10 minutes without one.
 
-        `kind`: if it is "mapping replaced", the new mapping resumes where the old one stopped. Otherwise it begins at
-        its configured starting position. `share`: the length of the pause, as a fraction of 10 minutes (0 to 1).
+        If `kind` is "mapping replaced", the new mapping resumes from the checkpoint of the old one. Otherwise it begins
+        at its configured starting position.
         """
 
         def begin() -> None:
@@ -326,11 +286,7 @@ class SimulatedEnvironment:
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
-        """Disable or enable a function's event source mapping.
-
-        `on` is False when an outage begins: the mapping is disabled. `on` is True when an outage ends. Several outages
-        can overlap, so the mapping is enabled only when the last of them ends.
-        """
+        """Disable or enable a function's mapping. Outages can overlap: it is enabled when the last of them ends."""
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])
 

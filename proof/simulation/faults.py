@@ -30,11 +30,7 @@ EFFECTS = {*LATE, "Refund", "StartPayment", "CancelPayment", "SendWebhook"}
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request from a Lambda, a client or an operator's tool to an AWS service or to the payment provider.
-
-    `about`: the target of the request, for example an item's key. `allows_stale_read`: whether the request is an
-    eventually consistent read.
-    """
+    """A request to an AWS service or the payment provider. `about`: its target, for example an item's key."""
 
     function: str
     service: str
@@ -48,11 +44,7 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class CallFault:
-    """A kind of fault that the simulation injects into calls of services, for example a throttled request.
-
-    `max_repeats`: if it is 1, the fault affects only one attempt of a call. If it is higher, the fault may also affect
-    the next retries of the call. The number of affected attempts is random, and lower than `max_repeats`.
-    """
+    """A kind of fault of calls to services. It strikes a random number of attempts of a call, at most `max_repeats`."""
 
     kind: str
     probability: float
@@ -171,30 +163,17 @@ FAULT_BOOST = {
     "webhook_retries": 5,
     "operator": 5,
 }
-"""By function: a factor for the probability of faults in the function's calls that change data.
-
-The listed functions make few calls that change data. Without the factor, faults would rarely affect these calls. A
-function that is not listed has the factor 1, or `PROVED_REACTION_BOOST` if it is the reaction that a run proves.
-"""
+"""By function: a factor for the probability of faults in its calls that change data, which are few."""
 PROVED_REACTION_BOOST = 5
 FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
-"""Factors for the probability of a fault. Each simulation run chooses one factor at random for each kind of fault.
-
-So each kind of fault is frequent in some runs, and rare or absent in other runs.
-"""
+"""Factors for the probability of a fault. Each run chooses one by kind, so a kind is frequent in some runs only."""
 FIERCE_FACTOR = 2.0
-"""In a run with the option `fierce`, the probability of each fault is multiplied by this factor.
-
-Many bugs that the tests plant become visible only if two faults affect the same item or process.
-"""
+"""The factor of a run with `fierce`: many bugs become visible only if two faults affect the same item or process."""
 
 
 @dataclass(frozen=True)
 class Strike:
-    """An injected fault that happens now.
-
-    `share`: a random number from 0 to 1, which decides details of the fault, for example how long a delay is.
-    """
+    """An injected fault. `share`: a random number from 0 to 1, which decides details, such as how long a delay is."""
 
     kind: str
     place: str
@@ -209,9 +188,8 @@ class Strike:
 class FaultInjector:
     """Decides at random which faults happen in a simulation run, and records them in `strikes`.
 
-    `only`: the names of the faults that may happen, or None for all. `is_off`: whether all faults are switched off.
-    `fierce`: faults happen more often. `reaction`: the reaction that the run proves. Each run chooses its own
-    probability for each kind of fault, sometimes 0, so that the runs differ more from each other.
+    `only`: the names of the faults that may happen, or None for all. Each run chooses its own probability for each kind
+    of fault, sometimes 0, so that the runs differ more from each other.
     """
 
     rng: SeededRandom
@@ -233,10 +211,7 @@ class FaultInjector:
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
     def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
-        """Return the injected fault that affects this call, or None if there is none.
-
-        `mortal`: whether the fault may kill the calling process.
-        """
+        """Return the fault that affects this call, or None. `mortal`: whether it may kill the calling process."""
         if self.is_off:
             return None
         text = str(call)
@@ -269,11 +244,7 @@ class FaultInjector:
         return strike
 
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
-        """Return the fault if this kind of fault happens at this place, else None.
-
-        `place`: a unique name for the affected call or event. While `is_off` is True, no fault happens, except with
-        `even_if_off`: this is for faults of the operator's tools, which run while all other faults are off.
-        """
+        """Return the fault that happens at this unique place, or None. `even_if_off`: for operators' tools."""
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))

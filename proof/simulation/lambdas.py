@@ -1,7 +1,4 @@
-"""Simulates AWS Lambda: runs the real handlers in virtual time.
-
-Each invocation is a task with its own simulated process, clock and timeout.
-"""
+"""Simulates AWS Lambda: runs the handlers in virtual time, each in a task with its own process, clock and timeout."""
 
 import functools
 import importlib
@@ -71,10 +68,7 @@ class SimulatedLambda:
     deadly_until: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
-        """Start an invocation of a function, and return at once. At its end, `done` is called with the outcome.
-
-        `place`: a unique name for this invocation. The name and the seed decide which faults affect the invocation.
-        """
+        """Start an invocation, and return at once. At its end, `done` gets the outcome. `place`: its unique name."""
         if self.is_broken(function):
             self.tasks.call_later(0.01, lambda: done(InvocationFailed("broken")))
         elif self._is_throttled(function, place):
@@ -94,10 +88,7 @@ class SimulatedLambda:
         return self.tasks.now < self.throttled_until.get(function, 0.0)
 
     def call_api(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-        """Invoke the Lambda of the request's route and wait for its response. Return None if the invocation fails.
-
-        Call this only in a task of the scheduler, because it pauses the task. `place`: a unique name of the invocation.
-        """
+        """Invoke the Lambda of the request's route, in a task, and return its response, or None if it fails."""
         asked = f"{event['requestContext']['http']['method']} {event['rawPath']}"
         function = "payment_starter" if any(re.fullmatch(path, asked) for path in PAYMENT_STARTER_PATHS) else "api"
         process = self._new_process(function, place)
@@ -120,10 +111,7 @@ class SimulatedLambda:
         )
 
     def _run_handler(self, function: str, event: Mapping[str, Any], place: str) -> Outcome:
-        """Run the handler of a function with a copy of the event, and return the outcome.
-
-        Injected faults can kill the handler, or clear its caches first, as in a cold start.
-        """
+        """Run the handler with a copy of the event. Faults may kill it, or first clear its caches (cold start)."""
         self.calls[function] += 1
         if self.faults.draw("cold start", function, place):
             clear_caches()
@@ -152,10 +140,7 @@ class SimulatedLambda:
             restore()
 
     def _handle(self, function: str, event: Any, context: Any) -> Any:
-        """Call the handler of a function, and return its response.
-
-        If a record kills the function, the handler gets only the records before it. Then the process exits.
-        """
+        """Call the handler, and return its response. A record that kills the function comes last."""
         handler, records = _handler(self.template.functions[function].handler), event.get("Records") or []
         if records and function in self.deadly_next:
             deadly = self.rng.choice([_record_id(record) for record in records], "deadly", function, self.tasks.now)
@@ -173,10 +158,7 @@ def _record_id(record: Mapping[str, Any]) -> str:
 
 
 def clear_caches() -> None:
-    """Clear the caches that Lambdas keep in memory between invocations.
-
-    So the next invocation is like a cold start.
-    """
+    """Clear the caches that Lambdas keep in memory, so that the next invocation is like a cold start."""
     for remembered in CACHES:
         remembered.cache_clear()
 

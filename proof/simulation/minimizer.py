@@ -1,7 +1,4 @@
-"""Explains why a simulation run fails.
-
-It repeats the run with fewer and fewer commands and injected faults, until only those are left that cause the failure.
-"""
+"""Explains why a run fails: repeats it with fewer commands and faults, until only those of the failure are left."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,10 +12,10 @@ MAX_LINES = 100
 
 
 def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
-    """Repeat a failed simulation run with fewer and fewer decisions, and return the last run that still fails.
+    """Repeat a failed run with fewer and fewer decisions, and return the last run with the same violated invariant.
 
-    A decision is a planned command or an injected fault. A repeated run fails if it violates the first invariant that
-    the original run violated. The method is delta debugging (Zeller and Hildebrandt), limited to about `MAX_RUNS` runs.
+    A decision is a planned command or an injected fault. The method is delta debugging (Zeller and Hildebrandt),
+    limited to about `MAX_RUNS` runs.
     """
     invariant = failed.violations[0].partition(":")[0]
     best = failed
@@ -54,12 +51,7 @@ def _kind(decision: str) -> str:
 def minimize_decisions(
     decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
 ) -> list[str]:
-    """Remove decisions from a run as long as the run still fails, and return the decisions that are left.
-
-    A decision is a command or an injected fault. The function first removes large groups of decisions, then smaller and
-    smaller groups. `still_fails(decisions)`: repeats the run with these decisions only. `enough()`: returns whether to
-    stop now.
-    """
+    """Remove decisions from a run as long as it still fails, large groups first, and return those that are left."""
     parts = 2
     while len(decisions) > 1 and not enough():
         size = -(-len(decisions) // parts)
@@ -76,10 +68,7 @@ def minimize_decisions(
 
 
 def format_failure(verdict: SeedResult) -> str:
-    """Return a text that explains a failed simulation run.
-
-    It has the violations, the command that repeats the run, the run's commands and faults, and lines of its trace.
-    """
+    """Return the violations, the command that repeats the run, its commands and faults, and lines of its trace."""
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
     head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed, verdict.reaction)}\n"
     if not verdict.trace:
@@ -95,11 +84,7 @@ def replay_command(seed: int, reaction: str = "") -> str:
 
 
 def _relevant_lines(verdict: SeedResult) -> list[str]:
-    """Return the lines of the run's trace that help to explain its violations.
-
-    These are the lines about a fault, a command or an operator, and the lines that contain an id from the violations.
-    If the violations contain no id, return all lines.
-    """
+    """Return the lines of the trace about faults, commands, operators and ids of the violations; without ids, all."""
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []
     for at, who, what in verdict.trace:

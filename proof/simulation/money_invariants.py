@@ -1,7 +1,4 @@
-"""Checks that the money in the simulated shop adds up: payments, refunds, credit accounts and discounts.
-
-The simulation calls these checks when no work is left to do.
-"""
+"""Checks that payments, refunds, credit accounts and discounts of the simulated shop add up when no work is left."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Declares the mutants: bugs that the tests plant in the shop's code to test the invariants.
+"""Declares the mutants: bugs that the tests plant in the shop's code. The checks must detect each of them.
 
-The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
-that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
-no invariant is superfluous.
-
-Some bugs are in code that the invariants use too, so the invariants compute the same wrong values. The oracle must
-detect these bugs.
+For each invariant, there is a bug that only this invariant detects, so no invariant is superfluous. Some bugs are in
+code that the invariants use too, and only the oracle detects these.
 """
 
 from collections.abc import Mapping
@@ -65,15 +61,10 @@ from proof.simulation.world import Judge
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug that a test plants in the shop's code to test the invariants (the checks of the simulated shop).
+    """A bug that the judge must detect within `seeds` runs, from `first_seed` on, with the option `fierce`.
 
-    The invariants must detect the bug within `seeds` simulation runs. The first run has the random seed `first_seed`,
-    the next run the next seed. All runs use `fierce`, which injects faults more often.
-
-    `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
-
-    `judge`: who must detect the bug. "oracle": the bug is in code that the invariants use too, so the oracle must
-    detect it with all invariants switched off. `opens_at`: when the shop of these runs opens, in epoch seconds;
+    `sole_invariant`: the only invariant that detects it. Empty: any invariant may. `judge`: "oracle" if the bug is in
+    code that the invariants use too; they are then switched off. `opens_at`: when the shop opens, in epoch seconds;
     None: the seed decides.
     """
 

@@ -1,7 +1,4 @@
-"""Implements the bugs that the tests plant in the shop's code to test the invariants of the simulation.
-
-Each bug is a small mistake that a developer could make. `mutants.py` lists the bugs with their names.
-"""
+"""Implements the bugs that `mutants.py` names: small mistakes that a developer could make."""
 
 import itertools
 import sys
@@ -54,10 +51,7 @@ _NUMBERS = itertools.count()
 
 # Patches --------------------------------------------------------------------------------------------------------------
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
-    """Return a patch: a function that makes a context manager.
-
-    Inside the `with` block of the context manager, `new` replaces the attribute `name` of a module or class.
-    """
+    """Return a patch: makes a context manager, in which `new` replaces an attribute of a module or class."""
     return lambda: mock.patch.object(target, name, new)
 
 
@@ -75,10 +69,7 @@ def combine(*plants: Plant) -> Plant:
 
 
 def replace_everywhere(module: Any, name: str, new: Any) -> Plant:
-    """Return a patch that replaces a function or class in all modules that imported it, as an edit of its code would.
-
-    The simulation's own modules are included, so that the invariants compute with the bug too.
-    """
+    """Return a patch that replaces a function or class wherever it is imported, also in the invariants."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -94,10 +85,7 @@ def replace_everywhere(module: Any, name: str, new: Any) -> Plant:
 
 
 def change_transition(change_name: str, **fields: Any) -> Plant:
-    """Return a patch that changes a row of the state table of orders, for the product and for the invariants.
-
-    `change_name`: the name of the row's change, such as OrderLapsed. `fields`: the new values of the row's fields.
-    """
+    """Return a patch that changes a row of the state table of orders, for the product and for the invariants."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -115,10 +103,7 @@ def change_transition(change_name: str, **fields: Any) -> Plant:
 
 
 def lose_event(function: str, name: str) -> Plant:
-    """Return a patch that removes an event from the EventBridge rules that feed the queue of a function.
-
-    The invariants read these rules too. `function`: the name of the Lambda, such as "order_notification".
-    """
+    """Return a patch that removes an event from the rules of a function's queue, for the invariants, too."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -134,11 +119,7 @@ def lose_event(function: str, name: str) -> Plant:
 
 
 def write_separately(row: Any) -> Plant:
-    """Return a patch that takes the items of one type out of each transaction, and writes them in a second transaction.
-
-    If the process dies between the two transactions, the items of this type are missing. `row`: the declaration of the
-    item type.
-    """
+    """Return a patch that writes the items of one type in a second transaction, before which the process may die."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         for part in ([one for one in all_of_it if one.row is not row], [one for one in all_of_it if one.row is row]):
@@ -149,10 +130,7 @@ def write_separately(row: Any) -> Plant:
 
 
 def skip_writes(row: Any) -> Plant:
-    """Return a patch that removes all writes of one item type from each transaction.
-
-    `row`: the declaration of the item type.
-    """
+    """Return a patch that removes all writes of one item type from each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
@@ -161,10 +139,7 @@ def skip_writes(row: Any) -> Plant:
 
 
 def skip_condition_checks(row: Any) -> Plant:
-    """Return a patch that removes the ConditionChecks of one item type from all transactions.
-
-    `row`: the declaration of the item type.
-    """
+    """Return a patch that removes the ConditionChecks of one item type from all transactions."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
@@ -176,10 +151,7 @@ _WRITE = Table.write
 
 
 def start_mappings_at(position: str) -> Plant:
-    """Return a patch that gives this StartingPosition to all event source mappings of the stream.
-
-    `position`: for example "LATEST".
-    """
+    """Return a patch that gives this StartingPosition to all event source mappings of the stream."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -262,10 +234,7 @@ def with_status_before(event: str) -> Callable[..., timelines.Timeline]:
 
 
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
-    """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
-
-    `row`: the item type of the log entry. `name`: the name of the changes, such as "OrderShipped".
-    """
+    """Return a `plan_copy_changes` without log entries of this type for changes such as "OrderShipped"."""
 
     def following(change: Change) -> copies.CopyChanges:
         todo = _FOLLOWING(change)
@@ -279,10 +248,7 @@ _FOLLOWING = copies.plan_copy_changes
 
 
 def count_restored_order(change: Change) -> totals.ContributionChange | None:
-    """When an order is restored from the archive, count it in the totals again, as if it were a new order.
-
-    This is a planted bug. The totals already contain the order.
-    """
+    """Count a restored order again, although the totals contain it."""
     if change.name == "OrderRestored":
         return totals.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
@@ -292,10 +258,7 @@ _COUNTING = totals.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Process a failed stream record again, but with a bug: overwrite the item's copies with old data.
-
-    The old data is from the record. The item may have changed since then, so its copies become outdated.
-    """
+    """Redrive a stream record, but overwrite the item's copies with the record's old data first."""
     change = changes.parse_change(record)
     for row, copy in copies.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
@@ -306,10 +269,7 @@ _REDRIVE = redrive_record
 
 
 def replay_with_new_id(order: entities.Order, partition: Sequence[Any]) -> Iterator[Change]:
-    """Yield the change that set the order's current status, but with a new id.
-
-    Consumers detect repeated events by their id, so they handle this change a second time.
-    """
+    """Yield the change to the current status with a new id, so that consumers handle it a second time."""
     return (replace(change, id=new_delivery_id()) for change in _REACHED(order, partition))
 
 
@@ -363,10 +323,7 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 # Bugs in the archive --------------------------------------------------------------------------------------------------
 def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.OrderSnapshot | None:
-    """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
-
-    So the payments, shipments and so on are missing in the archive object.
-    """
+    """Start the archiving of an order with only its own item, without payments, shipments and so on."""
     snapshot = closing.start_archiving(shop, order_id, expired_at)
     if snapshot is None:
         return None

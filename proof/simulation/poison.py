@@ -1,7 +1,4 @@
-"""Injects orders, queue messages and events that no Lambda can process.
-
-Some are damaged. Others have the schema version of later code.
-"""
+"""Injects damaged orders, messages and events, and those of a later schema version, which no Lambda can process."""
 
 import json
 from collections.abc import Mapping
@@ -20,10 +17,7 @@ FUTURE_SCHEMA = 99
 
 @dataclass
 class Poison:
-    """Writes orders and sends messages that no Lambda can process.
-
-    `order_ids`: the ids of these orders. `messages`: pairs of the Lambda that gets a message and the message's body.
-    """
+    """Writes such orders and messages. `messages`: pairs of the Lambda that gets a message and the message's body."""
 
     rng: SeededRandom
     faults: FaultInjector
@@ -35,10 +29,7 @@ class Poison:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def inject(self, moment: str) -> None:
-        """Decide at random which unreadable items and messages to inject now, and inject them.
-
-        `moment`: a unique name for this call, such as "day-0". The run's seed and this name determine the decisions.
-        """
+        """Inject unreadable items and messages at random. `moment`: a unique name, such as "day-0"."""
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.rng.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
@@ -54,10 +45,7 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """Write a copy of an existing order, changed by `spoil`, as the order `id`.
-
-        In half of the cases, write it again with a higher version, so that the stream has two records of it.
-        """
+        """Write a copy of an order, changed by `spoil`, under another id; half of the time twice."""
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return

@@ -39,11 +39,7 @@ WEBHOOK_DELAY_SECONDS = 1.0
 CONNECT_SECONDS, READ_SECONDS = 3.0, 8.0
 SLOW_SECONDS = 15 * MINUTE
 MAX_PENDING_SECONDS = 30 * HOUR
-"""How long a refund may be pending, in seconds.
-
-It is longer than the day for which the provider stores an idempotency key. So the test covers the case that the shop
-asks for the status of a refund after the provider forgot the key.
-"""
+"""How long a refund may be pending: longer than the day for which the provider stores an idempotency key."""
 MAX_DISPUTE_DELAY_SECONDS = 40 * HOUR
 MAX_DISPUTE_SECONDS = 60 * HOUR
 FIRST_API_KEY = "key of the simulation"
@@ -94,10 +90,7 @@ class SimulatedProvider:
     def pay(
         self, order_id: str, amount: int, statuses: Sequence[str] = ("succeeded",), currency: str = "EUR"
     ) -> StripeObject:
-        """Make a payment that the shop did not start. Send a webhook to the shop for each status of the payment.
-
-        `statuses`: the statuses in chronological order, for example ("requires_payment_method", "succeeded").
-        """
+        """Make a payment that the shop did not start, and send a webhook for each of its statuses, in order."""
         asked = {"amount": amount, "currency": currency.lower(), "metadata": {"order_id": order_id}}
         return self._plan_reversals(self.account.create_payment(asked, statuses=statuses))
 
@@ -195,10 +188,7 @@ class SimulatedProvider:
     def request(
         self, method: str, target: str, *, body: str | None, headers: Mapping[str, str]
     ) -> urllib3.BaseHTTPResponse:
-        """Answer a request of the shop's client, in place of `urllib3.PoolManager.request`.
-
-        Injected faults delay the request, lose its answer, or kill the calling process with `ProcessDied`.
-        """
+        """Answer a request in place of urllib3. Faults delay it, lose its answer, or kill its process."""
         if headers["Authorization"].removeprefix("Bearer ") not in self.accepted_keys:
             return to_response(401, {})
         key = headers.get("Idempotency-Key")
@@ -253,11 +243,7 @@ class SimulatedProvider:
         return ask()
 
     def _strike(self, operation: str, about: str) -> tuple[str, float]:
-        """Decide whether an injected fault strikes this request, and pause as long as the request takes.
-
-        Return the kind and the share of the fault; the kind is "" if none strikes. If the fault prevents the request,
-        raise its error instead. `about`: the target of the request.
-        """
+        """Pause for the request. Return the kind ("" for none) and share of a fault, or raise its error."""
         tasks = self.clients.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
         mortal = tasks.process is not None and tasks.process.ends_at is not None
@@ -298,10 +284,7 @@ class SimulatedProvider:
     def _send_webhook(
         self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None
     ) -> None:
-        """Send a webhook again and again until the shop accepts it. Then call `heard`.
-
-        Injected faults can delay the webhook or send it twice.
-        """
+        """Send a webhook until the shop accepts it. Then call `heard`. Faults can delay or repeat it."""
         if late := self.faults.draw("webhook late", about):
             delay += 72 * HOUR * late.share**3
         self._start_webhook(told, delay, heard)

@@ -21,10 +21,7 @@ MAX_VISIBILITY_SECONDS = 12 * HOUR
 
 @dataclass
 class Message:
-    """A message in a simulated SQS queue. `visible_at`: the virtual time from which it can be received.
-
-    `received_at`: when it was received last.
-    """
+    """A message in a simulated SQS queue. `visible_at`: from when it can be received. `received_at`: the last time."""
 
     id: str
     body: str
@@ -41,11 +38,7 @@ class Message:
 
 @dataclass
 class SimulatedQueue:
-    """Simulates an SQS queue.
-
-    `expired`: the messages that were deleted because the retention period was over. `on_message(at)` is called when a
-    message will become visible at the virtual time `at`.
-    """
+    """Simulates an SQS queue. `on_message(at)` gets the time from which a message is visible."""
 
     settings: QueueSettings
     tasks: VirtualScheduler
@@ -67,11 +60,7 @@ class SimulatedQueue:
         self.on_message(message.visible_at)
 
     def receive(self, max_messages: int, visibility_seconds: float | None = None) -> list[Message]:
-        """Receive visible messages in random order.
-
-        A message that was already received `max_receives` times is moved to the dead-letter queue instead. A message
-        older than the retention period is deleted.
-        """
+        """Receive visible messages in random order, without those that are too old or were received too often."""
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
@@ -148,10 +137,7 @@ class QueueWorker:
         self._schedule_poll()
 
     def _schedule_poll(self) -> None:
-        """Schedule a poll for the time at which the next message becomes visible.
-
-        Do nothing if the maximum number of invocations is running. When one of them ends, this method is called again.
-        """
+        """Poll when the next message becomes visible, unless the maximum of invocations is running."""
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
             self._wake(max(min(visible), self.tasks.now) + 0.02)
@@ -191,10 +177,7 @@ def _record(message: Message, queue: str) -> dict[str, Any]:
 
 
 def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
-    """Return the ids of the messages that the function processed, according to its ReportBatchItemFailures response.
-
-    The set is empty if the invocation failed, or if the response contains the id of an unknown message.
-    """
+    """Return the ids that ReportBatchItemFailures does not name; none if the invocation failed or an id is unknown."""
     if not isinstance(outcome, InvocationReturned):
         return set()
     ids = {message.id for message in messages}

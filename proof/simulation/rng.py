@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 
 class SeededRandom:
-    """Draws random values from a seed. The same seed and the same `question` always give the same value.
-
-    `question`: a unique name for the draw, made of a few words and numbers, for example ("order 3", "code").
-    """
+    """Draws random values. `question`: a unique name of a few words and numbers, for example ("order 3", "code")."""
 
     def __init__(self, seed: int) -> None:
         self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())

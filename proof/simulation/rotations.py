@@ -1,7 +1,4 @@
-"""Rotates the secrets of the simulated shop, as docs/runbooks/rotate-secrets.md says, but sometimes too fast.
-
-The runbook waits five minutes, until no function has the old value in its cache.
-"""
+"""Rotates the secrets as docs/runbooks/rotate-secrets.md says, but sometimes before the caches have expired."""
 
 import json
 from dataclasses import dataclass
@@ -20,10 +17,7 @@ MAX_SWITCH_SECONDS = 2.0 * SECRET_CACHE_SECONDS
 
 @dataclass
 class SecretRotations:
-    """Writes new values of the webhook's secret and of the provider's key, and makes the provider use them.
-
-    `names`: the names of the two secrets in Secrets Manager, by WEBHOOK_SECRET and PROVIDER_KEY.
-    """
+    """Writes new values of the webhook's secret and of the provider's key, and makes the provider use them."""
 
     tasks: VirtualScheduler
     rng: SeededRandom

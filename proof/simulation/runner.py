@@ -24,15 +24,9 @@ from proof.simulation.template import template
 from proof.simulation.world import JUDGES, Judge, Simulation
 
 ENGINES: list[Engine] = []
-"""Contains the local DynamoDB engine that this worker process uses, as its only element.
-
-The list is empty until `_init_worker` adds the engine. `_run_in_worker` restarts the engine from time to time.
-"""
+"""The local DynamoDB engine of this worker process, as its only element."""
 SEEDS_PER_ENGINE = 10
-"""Restart the local DynamoDB engine after this many simulation runs.
-
-At each transaction, the engine searches all transactions of the last 10 minutes. So it becomes slower with each run.
-"""
+"""Restart the engine after this many runs: at each transaction it searches all those of the last 10 minutes."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 
@@ -41,11 +35,9 @@ _runs = count(1)
 class SeedResult:
     """The result of a simulation run with one random seed.
 
-    `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
-    names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
-    `premises`: how often each invariant and each rule of the oracle had something to check. `situations`: how often
-    each situation of SITUATIONS occurred. `exceptions`: how many violations each exception allowed. `reaction`: the
-    reaction whose own invariants were checked, too.
+    `violations`: sentences that begin with the name of the invariant. `decisions`: the names of the planned commands
+    and injected faults. `premises`: how often each invariant and each rule of the oracle had something to check.
+    `exceptions`: how many violations each exception allowed.
     """
 
     seed: int
@@ -79,12 +71,7 @@ def run_seed(
     opens_at: float | None = None,
     reaction: str = "",
 ) -> SeedResult:
-    """Run the simulation with one random seed, and return the result.
-
-    `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
-    more often. `judges`: who checks the shop: the invariants, the oracle, or both. `opens_at`: when
-    the shop opens, in epoch seconds. `reaction`: the reaction whose own invariants are checked, too.
-    """
+    """Run the simulation with one seed. `only`: the names of the commands and faults that may happen; None: all."""
     began = time.perf_counter()
     world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at, reaction=reaction)
     world.run()
@@ -103,10 +90,7 @@ def run_seed(
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, reaction: str = "") -> Iterator[SeedResult]:
-    """Run the simulation with these random seeds, in `jobs` processes. Yield the results.
-
-    `reaction`: see `run_seed`. In these results, `trace` (the list of all that happened in the run) is empty.
-    """
+    """Run these seeds in `jobs` processes, and yield the results, without their `trace`."""
     template()  # synthesize the template once and cache it, so that no worker has to synthesize it
     with (
         engines(jobs) as directories,
@@ -142,22 +126,14 @@ def _run_in_worker(seed: int, reaction: str) -> SeedResult:
 
 
 def pin_to_core(number: int) -> None:
-    """Pin this process and its later child processes to one CPU core, if the system supports it.
-
-    A worker and its engine run on the same core, because they wait for each other. Waking a process on another core
-    takes longer than most requests.
-    """
+    """Pin this process and its children to a core. Waking another core takes longer than most requests."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {CORES[number % len(CORES)]})
 
 
 @contextmanager
 def engines(count: int) -> Iterator[list[str]]:
-    """Start `count` DynamoDB engines, each in its own folder, and yield the folders.
-
-    The folders are in shared memory if possible. If there are several engines, each engine is pinned to one CPU core.
-    At the end, all engines are stopped and their folders deleted.
-    """
+    """Start `count` engines, each in a folder of its own, in shared memory if possible, and yield the folders."""
     directories = [
         Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
         for _ in range(count)

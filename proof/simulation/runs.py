@@ -29,19 +29,13 @@ GUARANTEES = ROOT / "docs" / "guarantees.md"
 HEADLINE = re.compile(r"(?<=<!-- runs: written by `make simulate` -->\n).*?(?=<!-- /runs -->)", re.DOTALL)
 COUNTERS = ("faults", "premises", "situations", "exceptions")
 ENOUGH_SEEDS = 500
-"""From this number of seeds on, runs fail if an invariant never applied, or if a situation never occurred.
-
-Then the runs have proved nothing about it.
-"""
+"""From this number of seeds on, runs fail if an invariant never applied, or if a situation never occurred."""
 ENOUGH_SEEDS_FOR_SHARES = 100
 """From this number of seeds on, runs fail if an exception of an invariant or of the oracle applied too often."""
 
 
 def tree_hash(root: Path = ROOT) -> str:
-    """Return a short hash of the paths and bytes of all files that decide a run, as they are now.
-
-    Tests, the recorded runs and what Python compiled do not count, nor does the place of the clone.
-    """
+    """Return a short hash of the paths and bytes of all files that decide a run, without tests and recorded runs."""
     names = (path for name in TREE for path in (root / name, *(root / name).rglob("*")) if path.is_file())
     found = hashlib.sha256()
     for path in sorted(names):
@@ -54,11 +48,7 @@ def tree_hash(root: Path = ROOT) -> str:
 
 @dataclass
 class Runs:
-    """What the runs of some seeds showed. `seeds`: their number. `failed`: the seeds with violations.
-
-    `faults`: how often each kind of fault was injected. `premises`, `situations` and `exceptions` are those of a
-    SeedResult. A premise or situation with the number 0 must occur, but did not.
-    """
+    """What the runs of some seeds showed, in numbers of each. A premise or situation with 0 must occur, but did not."""
 
     seeds: int = 0
     failed: list[int] = field(default_factory=list)
@@ -117,10 +107,7 @@ def find_recorded(ledger: Path, tree: str, seeds: range) -> str:
 
 
 def record_run(ledger: Path, line: dict[str, Any]) -> str:
-    """Append a run to the file. Remove the runs of other trees, because they do not add up with it.
-
-    Return what the file has now, as a sentence for each fact.
-    """
+    """Append a run to the file without the runs of other trees. Return what it has now, as a sentence for each fact."""
     before = read_runs(ledger)
     kept = [one for one in before if one["tree"] == line["tree"]]
     lines = [*kept, line]

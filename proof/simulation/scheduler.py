@@ -1,8 +1,7 @@
 """Schedules the tasks of a simulation in virtual time, one at a time.
 
-A task is a greenlet. It runs until it pauses, which happens at each call to a service. Then the scheduler runs the
-task that is due next. Random draws from the seed decide how long a pause is. So the seed decides the order of
-execution.
+A task is a greenlet. It runs until it pauses, at each call to a service, for a time that the seed decides. Then the
+task that is due next runs.
 """
 
 import heapq
@@ -21,10 +20,7 @@ MAX_STEPS = 200_000
 
 
 def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Call the functions one after the other, and return their results.
-
-    The simulation uses this in place of threads, because the order of threads is not repeatable.
-    """
+    """Call the functions one after the other, in place of threads, whose order is not repeatable."""
     return [ask() for ask in questions]
 
 
@@ -33,19 +29,12 @@ class TooManySteps(Exception):
 
 
 class ProcessDied(BaseException):
-    """Raised inside a simulated process to kill it.
-
-    It is a BaseException, so that `except Exception` in the shop's code does not catch it.
-    """
+    """Kills a simulated process. A BaseException, so that `except Exception` in the shop's code does not catch it."""
 
 
 @dataclass(eq=False)
 class SimulatedProcess:
-    """The simulated process in which a task runs: a Lambda invocation, a client or an operator's tool.
-
-    `skew_seconds`: the error of its clock. `ends_at`: the virtual time at which the process is killed. None: never.
-    `struck`: the names of the injected faults that affected the process.
-    """
+    """The process of a task. `skew_seconds`: the error of its clock. `ends_at`: when it is killed."""
 
     name: str
     skew_seconds: float = 0.0
@@ -55,11 +44,10 @@ class SimulatedProcess:
 
 @dataclass
 class VirtualScheduler:
-    """Runs tasks in virtual time. `now`: virtual epoch seconds.
+    """Runs tasks in virtual time (`now`, in epoch seconds).
 
-    When a task pauses, the scheduler calls `save_state`, which returns a function. When the task continues, the
-    scheduler calls this function to restore the task's global variables. This is needed because all tasks share one
-    interpreter, but Lambda processes share nothing.
+    `save_state`: called when a task pauses. It returns a function that restores the task's global variables when it
+    continues, because all tasks share one interpreter.
     """
 
     rng: SeededRandom
@@ -86,10 +74,7 @@ class VirtualScheduler:
         return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
 
     def run(self, until: float) -> bool:
-        """Make all scheduled calls up to the virtual time `until`. Return True if no call is scheduled after that.
-
-        If calls are left, set `now` to `until`. Raises `TooManySteps` if the run needs more than `MAX_STEPS` steps.
-        """
+        """Make all calls up to a virtual time. Return True if none is left after that. Raises `TooManySteps`."""
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
             self.steps += 1
@@ -124,8 +109,7 @@ class VirtualScheduler:
     def run_concurrently(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         """Call the functions at the same time, as threads of the running process, and return their results.
 
-        If a call raises an error, all other calls still run; then the first error is raised. If one of them dies, the
-        whole process dies. The order of the tasks is repeatable, unlike the order of threads.
+        If a call raises an error, all others still run first. If one of them dies, the whole process dies.
         """
         task, process = getcurrent(), self._running.get(getcurrent())
         if process is None or len(calls) < 2:
@@ -157,10 +141,7 @@ class VirtualScheduler:
         return [results[number] for number in range(len(calls))]
 
     def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
-        """Call `work` in the running task, but as another simulated process. Return the result of `work`.
-
-        A synchronous Lambda invocation uses this: the task of the caller runs the function, in the function's process.
-        """
+        """Call `work` in the running task, but as another process, as a synchronous Lambda invocation does."""
         task = getcurrent()
         before = self._running[task]
         self._running[task] = process
@@ -170,11 +151,7 @@ class VirtualScheduler:
             self._running[task] = before
 
     def pause(self, seconds: float) -> None:
-        """Pause the running task for some virtual seconds. Other tasks run in this time.
-
-        Raises `ProcessDied` if the process of the task is killed in this time. Does nothing if no task is running, for
-        example in a test.
-        """
+        """Pause the running task for some virtual seconds. Raises `ProcessDied` if its process is killed then."""
         task = getcurrent()
         process = self._running.get(task)
         if process is None:

@@ -1,7 +1,4 @@
-"""Simulates the AWS services that the Lambdas call over HTTP.
-
-DynamoDB requests go to the local DynamoDB engine. All other services are simulated in memory.
-"""
+"""Simulates the AWS services that the Lambdas call over HTTP: DynamoDB with the local engine, all others in memory."""
 
 import base64
 import hashlib
@@ -41,11 +38,7 @@ def _json(value: Any) -> WireResponse:
 
 
 class SimulatedDynamoDB(JsonService):
-    """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
-
-    These faults are transaction conflicts, stale and torn reads, batches of which only a part is processed, and
-    throttling.
-    """
+    """Sends DynamoDB requests to the local engine, and adds the faults that it never has."""
 
     THROTTLING: ErrorCodes = (
         (400, "ProvisionedThroughputExceededException"),
@@ -104,9 +97,7 @@ class SimulatedDynamoDB(JsonService):
     def _execute_once(self, token: str, transaction: bytes) -> WireResponse:
         """Execute a transaction, unless one with the same ClientRequestToken succeeded in the last ten minutes.
 
-        After ten minutes DynamoDB forgets the token, and executes the transaction again. The engine would measure these
-        minutes in real time. So the engine gets no token. `transaction`: the body of the request without the token.
-
+        The engine would measure these minutes in real time. So it gets `transaction`, the request without the token.
         https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
         """
         if token in self._tokens_in_progress:
@@ -332,11 +323,7 @@ class SimulatedEventBridge(JsonService):
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail that the simulated SES accepted. `suppressed`: SES did not send it, because of its suppression list.
-
-    `sender`: the simulated process that sent it. `text`: the body as plain text. `effect`: the value of the mail's
-    first tag, which is the id of the order change or product alert that the mail is about.
-    """
+    """A mail that SES accepted. `suppressed`: it was not sent. `effect`: its first tag, the id of its cause."""
 
     at: float
     sender: SimulatedProcess
@@ -528,10 +515,7 @@ def email_of(name: str) -> str:
 
 
 class SimulatedCognito(JsonService):
-    """Simulates Cognito: returns the verified email address of a user. The access token is the user's name.
-
-    `addresses`: the changed email addresses, by user name. A user who changed nothing has a default address.
-    """
+    """Simulates Cognito. `addresses`: the changed email addresses, by user name, which is also the token."""
 
     THROTTLING: ErrorCodes = ((400, "TooManyRequestsException"),)
 

@@ -1,8 +1,4 @@
-"""Counts rare situations that the runs must include, for example a payment with two disputes.
-
-Each situation is a function that returns how often it occurred in a run. 500 runs that never include a
-situation prove nothing about it, so the command that started them fails.
-"""
+"""Counts rare situations, such as a payment with two disputes. 500 runs without one prove nothing about it."""
 
 from __future__ import annotations
 

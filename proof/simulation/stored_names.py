@@ -1,8 +1,7 @@
 """Collects the names that the code stores or sends: item types, keys, attributes, S3 objects and events.
 
-A rename in the code must not change these names, because the new code must read the data that the old code stored. So
-this module takes the names from the data that a simulated shop has written. It imports no name from the shop's code.
-docs/items.json lists the attributes with their types.
+A rename in the code must not change these names, so they come from the data of a run, and no name from the shop's code
+is imported. docs/items.json lists the attributes with their types.
 """
 
 import re
@@ -12,19 +11,13 @@ from typing import Any
 from proof.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "REACTION_PROGRESS", "SWEEP"}
-"""Prefixes of partition keys. If the partition key of an item has such a prefix, `_key` keeps the item's sort key.
-
-This sort key is a name from the code and not data, for example the command name pay_with_credit.
-"""
+"""Prefixes of partition keys whose sort key is a name from the code, for example the command pay_with_credit."""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
 """Attributes whose values are names from the code. For example, the attribute `status` has the value "PAID"."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:
-    """Return all names that a simulation run stored or sent.
-
-    The keys of the dict say where the names occur, for example "Order attributes".
-    """
+    """Return all names that a run stored or sent, by where they occur, for example "Order attributes"."""
     names: dict[str, set[str]] = {}
     for record in world.records:
         for half in ("NewImage", "OldImage"):
@@ -57,10 +50,7 @@ def _key(key: str, image: Mapping[str, Any]) -> str:
 
 
 def _object(key: str) -> str:
-    """Replace the data in an S3 object key with asterisks: parked/archive/17.json becomes parked/archive/*.json.
-
-    All keys below `redriven/` become `redriven/*`, because each of them contains the key of another object.
-    """
+    """Replace the data in an S3 object key with asterisks: parked/archive/17.json becomes parked/archive/*.json."""
     folders, _, name = key.rpartition("/")
     if folders.startswith("redriven/"):
         return "redriven/*"

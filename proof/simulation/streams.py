@@ -1,7 +1,4 @@
-"""Simulates the DynamoDB stream of the table: its shards, and Lambda's event source mappings that read the shards.
-
-Everything happens in virtual time.
-"""
+"""Simulates the DynamoDB stream of the table: its shards, and Lambda's event source mappings that read the shards."""
 
 import json
 import zlib
@@ -33,11 +30,7 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A shard of the stream. It has the records of the items whose partition key has a hash in a certain range.
-
-    `low`, `high`: the first hash of the range, and the first hash after the range. `parent`: the id of the shard from
-    which this shard was split. None for the first shard.
-    """
+    """A shard of the records whose partition key's hash is from `low` to below `high`, once split from `parent`."""
 
     id: str
     parent: str | None
@@ -49,10 +42,7 @@ class StreamShard:
 
 @dataclass
 class SimulatedStream:
-    """Simulates a DynamoDB stream. `shards`: all shards, oldest first. `readers`: the event source mappings.
-
-    The readers are notified of each new record or shard.
-    """
+    """Simulates a DynamoDB stream: its shards, oldest first, and its readers, which hear of new records and shards."""
 
     shards: list[StreamShard] = field(default_factory=lambda: [StreamShard("shardId-0", None, 0, 1 << 32)])
     readers: list["SimulatedReader"] = field(default_factory=list)
@@ -65,10 +55,7 @@ class SimulatedStream:
             reader.wake_soon()
 
     def split(self, share: float) -> None:
-        """Close an open shard, and replace it with two child shards. Each child gets half of the shard's hash range.
-
-        `share`: the position of the shard in the list of open shards, as a fraction from 0 (the oldest) to below 1.
-        """
+        """Replace an open shard with two halves. `share`: which open shard, from 0 (the oldest) to below 1."""
         open_ones = [shard for shard in self.shards if not shard.closed]
         shard = open_ones[int(share * len(open_ones))]
         shard.closed = True
@@ -83,12 +70,9 @@ class SimulatedStream:
 class SimulatedReader:
     """Simulates the event source mapping from the stream to one function.
 
-    A record is lost if it expires from the stream before it is processed. A record is also lost if it fails and the
-    on-failure destination does not store it.
-
-    `lost_up_to`: a virtual time in epoch seconds. No record that was created after this time is lost. `discarded`: the
-    sequence numbers of all records that the mapping discarded after its last retry. `on_loss` is called when a record
-    is lost or discarded.
+    A record is lost if it expires before it is processed, or if it fails and the on-failure destination does not store
+    it. `lost_up_to`: no record that was created after this time is lost. `discarded`: the sequence numbers that the
+    mapping discarded after its last retry. `on_loss`: called when a record is lost or discarded.
     """
 
     function: str
@@ -118,10 +102,9 @@ class SimulatedReader:
 
     # the event source mapping -----------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
-        """Create the event source mapping. If there is an old mapping, the new mapping replaces it.
+        """Create the mapping in place of an old one, whose running invocations are then ignored.
 
-        The results of invocations that the old mapping started are ignored. `resume`: for each shard, the sequence
-        number after which to begin. None: begin at the configured starting position.
+        `resume`: for each shard, the sequence number after which to begin. None: the configured starting position.
         """
         if self.mapping_count:
             for id, at in self._mapping.checkpoint().items():
@@ -209,10 +192,7 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Pass the new records of all shards to the mapping. Return True if it passed at least one record.
-
-        Records older than the stream's retention are left out. If such a record was never processed, it is lost.
-        """
+        """Pass new records to the mapping, except those past the retention. Return whether there were any."""
         any_fed, fed = False, True
         # A child shard can be read only after its parent shard is finished. Each round may read the last records of a
         # parent shard. So repeat until a round reads no new record.

@@ -1,7 +1,4 @@
-"""Simulates the endpoints of other companies to which the shop sends its webhooks, and how they fail.
-
-The shop's own client would open real connections. So `SimulatedSubscribers.send` replaces it, but the real code signs.
-"""
+"""Simulates endpoints of webhooks, and how they fail, in place of the shop's client. The real code signs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,10 +28,7 @@ def url_of(endpoint: str, number: str) -> str:
 
 @dataclass
 class SimulatedSubscribers:
-    """Receives webhooks. `endpoints`: those that staff subscribe in this run; none in most runs.
-
-    `attempts`: all requests of the shop. `down`: how the endpoints fail that fail at each request now, by endpoint.
-    """
+    """Receives webhooks. `attempts`: all requests of the shop. `down`: how endpoints fail at each request now."""
 
     tasks: VirtualScheduler
     faults: FaultInjector

@@ -32,10 +32,7 @@ FIRST_SEQUENCE_NUMBER = 10**20
 
 
 class TracedEngineConnection(EngineConnection):
-    """Connects to the local DynamoDB engine and to its database file.
-
-    It reads stream records from the database file, because this is faster than the engine's GetRecords.
-    """
+    """Connects to the local engine and its database file, from which it reads records faster than with GetRecords."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.port)
@@ -45,10 +42,7 @@ class TracedEngineConnection(EngineConnection):
         self._seen = 0
 
     def new_table(self, name: str) -> None:
-        """Create the table of a simulation run, and delete the table of the previous run.
-
-        Each additional table would make the engine slower.
-        """
+        """Create the table of a run, and delete that of the previous run, because each more makes the engine slower."""
         if self._table:
             self._do("DeleteTable", {"TableName": self._table})
         self._do("CreateTable", create_table_request(name))
@@ -74,12 +68,9 @@ class TracedEngineConnection(EngineConnection):
 
 
 class SimulatedTable:
-    """The table of one simulation run.
+    """The table of one run. All `listeners` get each stream record.
 
-    After each write, all `listeners` are called with each stream record of the write.
-
-    `history`: by key, all versions of each item, each with the virtual time of the write (epoch seconds). A version of
-    None means that the item was deleted.
+    `history`: by key, all versions of each item, each with the virtual time of the write; None for a deletion.
     """
 
     def __init__(self, line: TracedEngineConnection, name: str, now: Callable[[], float]) -> None:
@@ -99,20 +90,14 @@ class SimulatedTable:
         return status, answer
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """Send a request of the simulation itself, without injected faults. Return the response.
-
-        The test fails if the request fails.
-        """
+        """Send a request of the simulation itself, without injected faults. The test fails if the request fails."""
         status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 
     def expire(self, keys: Sequence[Key]) -> None:
-        """Delete items as DynamoDB does after their TTL: their stream records have the TTL service's `userIdentity`.
-
-        By this identity, the shop distinguishes TTL deletions from other deletions.
-        """
+        """Delete items as DynamoDB does after their TTL: their stream records have the TTL service's `userIdentity`."""
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
@@ -122,10 +107,7 @@ class SimulatedTable:
             self._record_writes(expired=True)
 
     def _record_writes(self, *, expired: bool) -> None:
-        """Read the engine's new stream records, put them into the history, and pass them to the listeners.
-
-        The records get virtual times, and sequence numbers of the simulation, so that a run is repeatable.
-        """
+        """Put new stream records, with virtual times and repeatable numbers, into the history, and tell listeners."""
         for name, change in self._line.read_new_records():
             self._count += 1
             record = {
@@ -161,11 +143,7 @@ class SimulatedTable:
 
     # stale reads ------------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: Callable[[Key], float]) -> bytes:
-        """Answer a read with old data, as an eventually consistent read may do.
-
-        `lag_seconds`: returns how old the data of an item is, by its key. A read of a replica that is late shows all
-        items as of the same moment. An index may have new data of some items, and old data of others.
-        """
+        """Answer a read with old data. `lag_seconds`: how old an item is, by its key (equal for a late replica)."""
         answer: dict[str, Any]
         match operation:
             case "Query":
@@ -184,10 +162,7 @@ class SimulatedTable:
         return next((image for at, image in reversed(self.history.get(key, ())) if at <= moment), None)
 
     def _stale_page(self, request: Mapping[str, Any], lag_seconds: Callable[[Key], float]) -> dict[str, Any]:
-        """Answer a Query with old versions of the items.
-
-        It supports only the kinds of key conditions that the shop's code uses.
-        """
+        """Answer a Query with old versions of the items, for the kinds of key conditions that the shop's code uses."""
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}

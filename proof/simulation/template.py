@@ -1,7 +1,4 @@
-"""Reads the settings of the stack from its CloudFormation template, so that the simulation uses the same settings.
-
-These are the settings of the functions, event source mappings, EventBridge rules and queues.
-"""
+"""Reads the settings of functions, mappings, rules and queues from the stack's CloudFormation template."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +13,7 @@ from proof.simulation.faults import DAY
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """The settings of a Lambda function.
-
-    `name`: the function's name in logs, metrics and S3 keys. It may differ from the name of the function's module.
-    """
+    """The settings of a Lambda function. `name`: as in logs, metrics and S3 keys."""
 
     name: str
     handler: str
@@ -53,10 +47,8 @@ class WorkerSettings:
 class RuleSettings:
     """The settings of an EventBridge rule: it sends events of these `sources` and `types` to these `queues`.
 
-    `field`: the path to a field of the event's detail. If there is one, the rule sends the events of all types that
-    have this field, and `types` is empty.
-    `dead_letters`: for each queue, the name of the queue for events that the rule could not deliver for
-    `max_event_age_seconds`. If there is none for a queue, these events are lost.
+    `field`: if there is one, all types that have this path in the detail. `dead_letters`: by queue, that for events
+    which were not delivered for `max_event_age_seconds`. Without one, they are lost.
     """
 
     sources: frozenset[str]
@@ -79,9 +71,7 @@ class RuleSettings:
 class StackModel:
     """The settings of the stack that the simulation uses. The names of queues and buckets are their logical ids.
 
-    `failures`: the name of the bucket for records that could not be processed. `archive`: the name of the bucket for
-    archived orders. `schedules`: for each function with a schedule, the input of each target; None for the schedule's
-    own event.
+    `schedules`: for each function with a schedule, the input of each target; None for the schedule's own event.
     """
 
     functions: Mapping[str, FunctionConfig]
@@ -94,10 +84,7 @@ class StackModel:
     archive: str
 
     def environment(self, table: str) -> dict[str, str]:
-        """Return the environment variables of all functions in one dict, because the simulation has only one process.
-
-        A variable must have the same value in each function that has it.
-        """
+        """Return the environment variables of all functions in one dict, because the simulation is one process."""
         found: dict[str, str] = {}
         for function in self.functions.values():
             for name, value in function.environment.items():
@@ -115,10 +102,7 @@ class StackModel:
 
 
 def _resolve_name(value: Any) -> str:
-    """Return a string value of the template. If the value is a reference to a resource, return its logical id.
-
-    The logical id is returned in lower case, because ids become bucket names, which must be in lower case.
-    """
+    """Return a string of the template, or a resource's logical id in lower case, as bucket names must be."""
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
             return id.lower()
@@ -220,18 +204,14 @@ DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     *[{"CLOSED_ORDER_DAYS": "1", "RETURN_WINDOW_DAYS": "1", "ASSUMED_DELIVERED_DAYS": "1"}] * 2,
     {"CLOSED_ORDER_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )
-"""Each simulation run chooses one of these dicts, and changes the Lambdas' environment variables accordingly.
+"""The changes of the Lambdas' environment variables, of which each simulation run chooses one.
 
-An empty dict changes nothing. The numbers of days in the last dict are the smallest values that stacks/stage.py allows.
-They are rare, because the shop then refuses almost all returns.
+The last has the smallest days that stacks/stage.py allows. It is rare: the shop then refuses almost all returns.
 """
 
 
 PAGE_SIZES = ("1", "2", "100")
-"""How many followers of a product get their mail in one Lambda invocation. Each simulation run chooses one value.
-
-Most values are small, so that even a few followers need several invocations.
-"""
+"""How many followers get their mail in one invocation. Few, so that even few followers need several."""
 
 
 WRITE_LIMITS: tuple[dict[str, str], ...] = (
@@ -244,10 +224,7 @@ WRITE_LIMITS: tuple[dict[str, str], ...] = (
 
 
 def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:
-    """Return the stack's settings, some of them changed at random, so that the runs test different deployments.
-
-    `choose(values, name)` is called for each changed setting, and returns one of the values.
-    """
+    """Return the stack's settings, some of them chosen at random with `choose(values, name)`."""
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size"), "INVOICE_SERIES": choose(("1", "3"), "invoice lanes")}
     own |= {} if fierce else choose(WRITE_LIMITS, "write limit")
@@ -260,19 +237,11 @@ def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:
 
 
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
-"""The pauses between the retries of an event source mapping, in seconds. Each simulation run chooses one tuple.
-
-An injected outage of a function lasts up to 48 hours, and the mapping retries a batch for up to 12 hours. So the last
-pause is repeated many times. It is long, to limit the number of retries.
-"""
+"""The pauses between retries, in seconds: one tuple for each run. The last pause repeats for up to 12 hours."""
 
 
 def choose_assumptions(choose: Any) -> MappingAssumptions:
-    """Choose how the simulated event source mapping behaves where AWS documents nothing.
-
-    The shop must work with every choice. `choose(values, name)` is called for each choice, and returns one of the
-    values.
-    """
+    """Choose how the mapping behaves where AWS documents nothing. The shop must work with every choice."""
     return MappingAssumptions(
         retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),
         bisect_midpoint=choose(("floor", "ceiling"), "midpoint"),

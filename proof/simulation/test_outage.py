@@ -1,8 +1,4 @@
-"""Tests that no item is lost if the archive Lambda fails for 48 hours. Run: `make outage`.
-
-During these 48 hours, many activity entries expire and many closed orders become due for archiving. When the archive
-Lambda works again, it must archive all these items unchanged.
-"""
+"""Tests that no item is lost if the archive Lambda fails for 48 hours while many items expire. Run: `make outage`."""
 
 import hashlib
 import json
@@ -39,10 +35,7 @@ from proof.simulation.ledger import Ledger
 from proof.simulation.world import OPENS_AT, Simulation
 
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
-"""The number of expiring items, of delivered orders and of cancelled orders.
-
-`ITEMS` includes activity entries, orders and their items. It excludes the expiry markers, because they are not
-archived: an order's marker starts the archiving when DynamoDB deletes it by TTL.
+"""The number of expiring items (without the expiry markers, which start an archiving), delivered and cancelled orders.
 """
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
@@ -70,10 +63,7 @@ def every_type(rng: Random) -> Image:
 
 
 def order(rng: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
-    """Yield the items of a closed order. The order expires `days` days after it was closed.
-
-    `commands`: the commands that are applied to the placed order, the first one first. The last command closes it.
-    """
+    """Yield the items of an order that these commands closed, and that expires `days` days later."""
     ends = BEGINS + rng.uniform(0, ALL_END_WITHIN_SECONDS)
     closed = ends - days * DAY
     placed_at, closed_at = at(closed - 5 * DAY), at(closed)

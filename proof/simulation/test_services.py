@@ -113,10 +113,7 @@ LIMITED: dict[str, tuple[str, str, str, Callable[[int, str], dict[str, Any]], in
         lambda count, queue: {"QueueUrl": queue, "Entries": [
             {"Id": str(number), "ReceiptHandle": "r/1", "VisibilityTimeout": 1} for number in range(count)]}, 10),
 }  # fmt: skip
-"""For each limit: the service, the method, the error, a function that makes a request of this size, and the limit.
-
-The function gets the size, and the name of the table or queue.
-"""
+"""For each limit: the service, the method, the error, a function that makes a request of this size, and the limit."""
 
 
 @pytest.mark.parametrize("limit", LIMITED)

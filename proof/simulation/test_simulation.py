@@ -1,7 +1,4 @@
-"""Tests the simulation: invariants hold, runs are repeatable, and a planted bug is detected and explained.
-
-These tests run only a few seeds. `python -m proof.simulation` runs many.
-"""
+"""Tests the simulation with few seeds: invariants hold, runs are repeatable, and a planted bug is explained."""
 
 import json
 import os
@@ -47,10 +44,7 @@ def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> N
 
 
 def test_a_run_that_has_nothing_left_to_do_at_midnight_is_over(engine: Engine) -> None:
-    """A run continues if the clock stands at midnight, because items have just expired.
-
-    But if no work is left, the clock never leaves midnight. So the run must end there.
-    """
+    """The clock stands at midnight if items have just expired. If no work is left, it never leaves midnight."""
     world = Simulation(engine, 1, only=frozenset())
     world.tasks.call_at((world.opens_at // DAY + 2) * DAY, lambda: None)
     world.run()
@@ -69,10 +63,7 @@ def test_the_operator_looks_at_a_parked_record_before_it_is_too_old(engine: Engi
 
 @pytest.mark.slow
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
-    """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED.
-
-    Each time, the trace must be the same as in the first run.
-    """
+    """Also after a run with another seed, and in a new process with another PYTHONHASHSEED."""
     first = run_seed(engine, 5)
     run_seed(engine, 6)
     again = run_seed(engine, 5)
@@ -109,10 +100,7 @@ def test_a_seed_without_its_faults_plans_the_same_commands(engine: Engine) -> No
 
 
 def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare two answers to every read of a run: from the DynamoDB engine, and from the recorded item versions.
-
-    The recorded versions are used to simulate stale reads. With a lag of 0, both answers must be equal.
-    """
+    """Stale reads come from the recorded item versions. With a lag of 0, they must equal the engine's answers."""
     answer, compared = SimulatedDynamoDB.answer, []
 
     def both(self: SimulatedDynamoDB, operation: str, request: Any) -> WireResponse:
@@ -129,10 +117,7 @@ def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, m
 
 
 def _comparable(answer: dict[str, Any]) -> Any:
-    """Return the items of a DynamoDB response, and the key at which the next page starts.
-
-    The items of a BatchGetItem response are sorted, because DynamoDB returns them in any order.
-    """
+    """Return the items of a response, sorted for BatchGetItem, and the key at which the next page starts."""
     batches = answer.get("Responses", {}).values()
     batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
@@ -142,10 +127,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
 def test_a_violation_is_detected_and_reported_with_its_few_decisions(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plant a bug in the shop's code: an order that is cancelled or not paid in time does not release its stock.
-
-    The runs must detect the bug. The failed run must be reduced to fewer than three commands and faults.
-    """
+    """The bug: a cancelled or lapsed order keeps its stock. Fewer than three commands and faults must explain it."""
 
     def nothing(_: Any) -> Iterator[Any]:
         return iter(())

@@ -1,7 +1,4 @@
-"""Tests that the simulation's faster code gives the same results as the code that it replaces.
-
-The simulation replaces parts of botocore. It reads stream records from the engine's database file, not with GetRecords.
-"""
+"""Tests that the simulation's faster code gives the same results as the code that it replaces."""
 
 import json
 from base64 import b64encode

@@ -34,21 +34,15 @@ Their ids begin like those of customers or are parts of them, and their groups c
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
 ENDING = ("pot", "tea")
-"""Products whose sale staff end for a while.
-
-`_follow_and_restock` leaves them out: followers get no mails about a product whose sale has ended.
-"""
+"""Products whose sale staff end for a while, so that their followers get no mails."""
 CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
-"""For each currency beside EUR: a product that is sold in it, and its price in the currency's smallest unit.
-
-JPY has no decimals: its smallest unit is 1 yen. These products have one item with their stock, and 20 pieces.
+"""For each currency beside EUR: a product that is sold in it, and its price in the smallest unit (JPY has no decimals).
 """
 TOWNS = {
     "bob": {"postcode": "10115", "city": "Berlin", "country": "DE"},
     "cid": {"postcode": "90012", "city": "Los Angeles", "country": "US", "region": "CA"},
 }
 """The towns of the customers who do not live in Vienna."""
-"""The countries of the customers who do not live in Austria."""
 TAX_CLASSES = {"tea": "reduced"}
 TAX_RATES = [
     {"destination": destination, "tax_class": tax_class, "rate": rate}
@@ -120,21 +114,16 @@ PAYMENT_STATUSES = {
     "authorised, then paid": (("requires_capture", "succeeded"),),
     "authorised, then nothing": (("requires_capture", "canceled"),),
 }
-"""The payments that the shop did not start, by the order's planned fate (a name for what happens with its payment).
+"""The payments that the shop did not start, by the order's planned fate: what happens with its payment.
 
-Each inner tuple is one payment of the order's full total. It contains the statuses of the payment in chronological
-order, with Stripe's names.
+Each inner tuple is one payment of the full total, with Stripe's names of its statuses in order.
 """
 AFTERWARDS = ("nothing",) + ("cancels", "returns all", "goodwill") * 2 + ("returns some", "returns twice") * 3
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """Return words that occur only in this customer's name, email address and street: random letters.
-
-    So a check can search all stored data and all logs for these words, and every match is personal data of this
-    customer. `sub`: the customer's id.
-    """
+    """Return random letters that occur only in this customer's name, address and street, for searches."""
     letters = hashlib.sha256(sub.encode()).hexdigest().translate(str.maketrans("0123456789", "ghijklmnop"))
     return letters[:12].title(), f"{letters[12:24]}@", letters[24:36].title()
 
@@ -147,10 +136,7 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PlannedCommand:
-    """A planned action of a customer, an employee or an operator in a simulation run.
-
-    `after_seconds`: the delay after the start of the action's era. An era is one part of the run.
-    """
+    """A planned action. `after_seconds`: the delay after the start of its era (one part of the run)."""
 
     name: str
     after_seconds: float
@@ -159,10 +145,7 @@ class PlannedCommand:
 
 @dataclass(frozen=True)
 class GuestFacts:
-    """A guest. `token`: the id of the guest, with the token of the first link. `words`: as `personal_words`.
-
-    `joins`: the id of the customer whose address the guest entered, and who may join the order; "" for nobody.
-    """
+    """A guest. `token`: that of the first link. `joins`: whose address the guest entered; "" for nobody."""
 
     token: Token
     words: tuple[str, ...]
@@ -171,11 +154,11 @@ class GuestFacts:
 
 @dataclass
 class KnownFacts:
-    """The facts that the simulated clients know from the API's answers. Invariants compare them with the stored data.
+    """The facts that the clients know from the API's answers. Invariants compare them with the stored data.
 
-    `received`, `issued`: the pieces of each product, and the credit in cents, that the API confirmed. `maybe_received`,
-    `maybe_issued`: the same amounts for requests that got no successful answer. The shop may have executed these
-    requests. `by_key`: the orders created with each idempotency key.
+    `received`, `issued`: the confirmed pieces of each product, and credit in cents. `maybe_…`: the same of requests
+    without a successful answer, which the shop may have executed. `by_key`: the orders created with each idempotency
+    key.
     """
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -195,12 +178,7 @@ class KnownFacts:
 
 @dataclass
 class SimulatedTraffic:
-    """Plans and sends the API requests of customers and staff in a simulation run.
-
-    `endpoints`: those that staff subscribe to events. `addresses`: by customer, the changed email address that the
-    simulated Cognito returns as verified. `cards`: the gift cards. `credit`: the store credit accounts.
-    `erasure_requested`: the customers who asked the shop to delete their personal data.
-    """
+    """Plans and sends the API requests of customers and staff. `addresses`: the changed ones, by customer."""
 
     rng: SeededRandom
     clients: ApiClients
@@ -252,10 +230,7 @@ class SimulatedTraffic:
 
     # a day with customers ---------------------------------------------------------------------------------------------
     def commands(self, first: int = 0) -> list[PlannedCommand]:
-        """Plan the requests of a day. Many start at almost the same time, so that they conflict.
-
-        `first`: the number of the day's first command of each kind. Commands with another number have other keys.
-        """
+        """Plan the requests of a day, which conflict. `first`: the number of the day's first command of each kind."""
         rng = self.rng
         made = [self._order(first + number) for number in range(rng.randint(*ORDERS, "orders"))]
         if not first:
@@ -469,10 +444,7 @@ class SimulatedTraffic:
         self._place(customer, key, body)
 
     def _place(self, customer: Token, key: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Place an order, and remember it if the shop accepts it (status 200 or 201). Return the answer's body.
-
-        Return None if the shop rejected the order or did not answer.
-        """
+        """Place an order, remember it if the shop accepts it, and return the answer's body, or None."""
         said = self.clients.call(customer, "POST", "/orders", body, key)
         if said is None or said.status not in (200, 201):
             self._check_status(said, (409, 422), f"placing with {key}")
@@ -540,11 +512,7 @@ class SimulatedTraffic:
         self._call_as(customer, "PATCH", f"/orders/{order_id}/address", (200, 409), address)
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
-        """Pay with a gift card. Sometimes send a second payment request at the same time.
-
-        The second request has the same idempotency key or another one. `most`: the amount to pay, in cents. None: send
-        no amount, so that the shop chooses it.
-        """
+        """Pay with a gift card, at most `most` cents. Sometimes pay twice at once, with the same key or not."""
         body: dict[str, Any] = {"gift_card": self.rng.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
@@ -581,11 +549,7 @@ class SimulatedTraffic:
         check_out()
 
     def _open_tab_while(self, name: str, customer: Token, order_id: str, act: Callable[[], object] | None) -> None:
-        """Start a payment, and call `act` before it is started, meanwhile, or afterwards. Sometimes confirm it later.
-
-        So an old tab of the browser shows a payment after the due amount changed, or after the order lapsed. Without
-        `act`, do nothing.
-        """
+        """Start a payment, and call `act` before, meanwhile or afterwards. Sometimes confirm it later (an old tab)."""
 
         def check_out() -> None:
             started = self._start_payment(customer, order_id)
@@ -681,10 +645,7 @@ class SimulatedTraffic:
             self._enter_return(f"{name} {piece}", order, lines, number + piece)
 
     def _enter_return(self, name: str, order: Mapping[str, Any], lines: Sequence[Any], number: int) -> None:
-        """Enter returned goods as staff. If the answer has status 409, send the request again later.
-
-        Send the request at most three times. Status 409 usually means that the order is not delivered yet.
-        """
+        """Enter returned goods, at most three times: 409 usually means that the order is not delivered yet."""
         shipping = self.rng.happens(0.5, name, "shipping back", number)
         body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
         key = f"return-{order['order_id']}-{name}-{number}".replace(" ", "-")
@@ -697,10 +658,7 @@ class SimulatedTraffic:
             self.clients.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
-        """Enter returned goods as staff. `key`: the idempotency key.
-
-        A call for the same goods with another key simulates a second employee who enters them too.
-        """
+        """Enter returned goods as staff. Another key for the same goods simulates a second employee."""
         said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
         self._check_status(said, (200, 201, 404, 409), "returning")
         return said
@@ -737,10 +695,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
     def _change_email(self, number: int) -> PlannedCommand:
-        """Plan that a customer changes their email address at Cognito, and then asks the shop to read the new address.
-
-        Sometimes the customer sends this request twice at the same time.
-        """
+        """Plan that a customer changes their address at Cognito, and the shop reads it, sometimes twice at once."""
         name = f"moving {number}"
         customer = self.rng.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
@@ -776,11 +731,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
     def _category(self, number: int) -> PlannedCommand:
-        """Plan that staff create a category of products. Its parent category may not exist, so status 404 is accepted.
-
-        Afterwards, staff read the child categories and the activity of all customers. A customer reads their own
-        activity.
-        """
+        """Plan that staff create a category, maybe without a parent (404), and read children and activity."""
         name = f"category {number}"
         path, customer = self.rng.choice(CATEGORIES, name), self.rng.choice(CUSTOMERS, name, "whose activity")
 
@@ -847,10 +798,7 @@ class SimulatedTraffic:
         return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
-        """Send a review of a product, even if the product is not delivered yet. Sometimes change it or delete it.
-
-        The text contains the customer's name, so that a check can search for it after the customer's erasure.
-        """
+        """Review a product, maybe too early, with the customer's name in the text. Sometimes change or delete it."""
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
         for again in range(1 + self.rng.happens(0.3, name, order_id, "again")):
             stars = self.rng.randint(1, 5, name, order_id, again)
@@ -860,10 +808,7 @@ class SimulatedTraffic:
             self._expect(200, customer, "DELETE", path)
 
     def _import(self, number: int) -> PlannedCommand:
-        """Plan that staff import a file of products with stock. Sometimes they send the same file twice at once.
-
-        Some products may already exist, because several imports contain the same products.
-        """
+        """Plan that staff import a file of products with stock, some of which may exist, sometimes twice at once."""
         name = f"import {number}"
         ids = self.rng.shuffled(list(IMPORTED), name)[: self.rng.randint(1, 3, name, "lines")]
         wrong = self.rng.randint(0, 2, name, "wrong")
@@ -1003,10 +948,7 @@ class SimulatedTraffic:
             self._check_status(said, (404,) if self.erasure_requested else (), "issuing credit")
 
     def _transfer(self, name: str, customer: Token) -> None:
-        """Transfer credit from a gift card to another gift card, and sometimes some of it back.
-
-        If there is a store credit account, sometimes transfer the credit to this account instead.
-        """
+        """Transfer credit from a gift card to another, or to a store credit account, and sometimes some of it back."""
         if len(self.cards) < 2:
             return
         source, target = self.rng.shuffled(self.cards, name, "cards")[:2]
@@ -1031,12 +973,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
     def react(self, record: Mapping[str, Any]) -> None:
-        """Send the requests that staff or customers would send after this change of an item.
-
-        Usually, staff retry a failed refund, or they pay it outside the shop and settle it. While the warehouse packs,
-        after a partial shipment and after a disputed payment, some customers cancel the order. After the delivery,
-        some return it. `record`: the stream record of the change.
-        """
+        """Send the requests that staff or customers would send after this stream record of a change."""
         image = record["dynamodb"].get("NewImage")
         self._react_to_documents(record["eventName"], image or {})
         self._react_to_pause(record["dynamodb"].get("OldImage", {}), image or {})
@@ -1073,11 +1010,7 @@ class SimulatedTraffic:
                 self._document_withdrawals(image["order_id"]["S"], image["version"]["N"])
 
     def _document_withdrawals(self, order_id: str, version: str) -> None:
-        """Sometimes list the orders with undocumented money as staff, and have credit notes issued for most of them.
-
-        Another employee may do the same at the same time. `order_id`, `version`: the order whose change led to this
-        call. They make the names of the random draws unique.
-        """
+        """Sometimes, staff (maybe two at once) list orders with undocumented money, and document most of it."""
         drawn = ("undocumented", order_id, version)
 
         def document(key: str) -> None:
@@ -1139,10 +1072,7 @@ class SimulatedTraffic:
         self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
 
     def _assign_or_send_back(self, order_id: str, payment_id: str) -> None:
-        """Send the requests of staff about a payment whose order id is written backwards.
-
-        Sometimes, another employee assigns the payment to another order, or sends it back, at the same time.
-        """
+        """Assign or send back a payment whose order id is written backwards, sometimes as two employees at once."""
         path, about = f"/orders/{order_id}/payments/{payment_id}", ("unmatched", payment_id)
         other = self.rng.choice(list(self.known.orders)[-3:], *about, "other")
 
@@ -1184,11 +1114,7 @@ class SimulatedTraffic:
             self.clients.start("staff", act, HOUR * self.rng.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
-        """With this probability, send a request of the customer to cancel the order.
-
-        Afterwards, sometimes also enter a return of all its goods. `version`: the version of the order or payment whose
-        change led to this call. It makes the names of the random draws unique.
-        """
+        """With this probability, cancel the order as its customer, and sometimes return all its goods afterwards."""
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.rng.happens(probability, *drawn):
             return
@@ -1203,11 +1129,7 @@ class SimulatedTraffic:
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late_commands(self) -> list[PlannedCommand]:
-        """Plan requests that come a year later, when most orders are archived.
-
-        Customers send an order again with its old idempotency key, or pay an archived order. One customer may ask for
-        the deletion of their personal data.
-        """
+        """Plan requests a year later, of mostly archived orders: old idempotency keys, late payments, an erasure."""
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
@@ -1235,10 +1157,7 @@ class SimulatedTraffic:
         return guest.token if guest else next(one for one in CUSTOMERS if one.sub == order["customer_id"])
 
     def words_of(self, customer_id: str) -> tuple[str, ...]:
-        """Return the words that occur only in the data of this customer, also of a guest.
-
-        A guest may enter the address of a customer. Then it is no word of either of them.
-        """
+        """Return the words of one customer or guest, without an address that both entered."""
         for guest in self.known.guests.values():
             if guest.token.sub == customer_id:
                 return guest.words
@@ -1308,10 +1227,7 @@ class SimulatedTraffic:
         self._check_status(said, (status, *gone), f"{method} {path}")
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
-        """Record the answer `said` as unexpected if its status is not in `statuses`. None means that no answer came.
-
-        A missing answer is allowed, because injected faults can cause it.
-        """
+        """Record an answer with another status as unexpected. None, no answer, is allowed: faults cause it."""
         if said is not None and said.status not in statuses:
             self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 

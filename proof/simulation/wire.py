@@ -1,8 +1,6 @@
-"""Replaces the network between the Lambdas and AWS. The clients are real botocore clients.
+"""Replaces the network between the Lambdas and AWS, behind the `before-send` hook of real botocore clients.
 
-botocore's `before-send` hook passes each request to this module. The module lets virtual time pass, so that other tasks
-can run. It may inject a fault. Then the simulated service answers. So botocore's own retries, errors and parsing are
-tested too.
+At each request, virtual time passes, so that other tasks run; a fault may strike; then the simulated service answers.
 """
 
 import json
@@ -29,10 +27,7 @@ ErrorCodes = tuple[tuple[int, str], ...]
 DONE_WITHOUT_ANSWER = {"dies after", "answer lost", "done, but server error", "token forgotten"}
 """The kinds of injected faults with which a request is executed, but its client gets no answer, or an error."""
 DONE_LATER, MAX_LATE_SECONDS = {"lands late", "dies, lands late", "deletes late"}, 5 * MINUTE
-"""The kinds of injected faults with which a request is executed after its client gave up, and how much later at most.
-
-DynamoDB guarantees no order of requests. So the late request is judged by its condition when it is executed.
-"""
+"""The faults with which a request is executed after its client gave up, and how much later at most."""
 MAX_SLEEP_SECONDS = {"token forgotten": 20 * MINUTE}
 """How long the client's computer may sleep before the client sees that no answer came: at least half of this time."""
 
@@ -70,18 +65,12 @@ class Service(Protocol):
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
-        """Return the answer to a request that this injected fault affects.
-
-        Return None if this service has no special answer for the fault. Then the request is answered normally.
-        """
+        """Return the answer to a request that this fault affects; None if the service has no special answer for it."""
         ...
 
 
 class SimulatedWire:
-    """Answers the requests of all AWS clients in this Python process with the simulated services.
-
-    When a new instance is created, all clients send their requests to the new instance.
-    """
+    """Answers the requests of all AWS clients in this process. The newest instance gets them."""
 
     def __init__(
         self, tasks: VirtualScheduler, faults: FaultInjector, rng: SeededRandom, services: Mapping[str, Service]
@@ -156,10 +145,7 @@ class SimulatedWire:
         return service.answer_fault(strike, operation, request) or service.answer(operation, request)
 
     def _end_without_answer(self, service_name: str, request: UnsignedRequest, strike: Strike) -> None:
-        """If the client of a request gets no answer, pause until the client gives up, and raise the client's error.
-
-        If the fault kills the client's process, raise `ProcessDied`.
-        """
+        """Pause until a client without answer gives up, and raise its error, or `ProcessDied` if a fault killed it."""
         config: Any = clients.client_config(service_name)
         match strike.kind:
             case "dies before" | "dies after" | "dies, lands late":

@@ -235,10 +235,7 @@ def return_items(shop: ShopContext, order_id: str, key: str = "back", /, **quant
 
 
 def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """Call `act` with each of `things` in several threads, and return the results.
-
-    Repeat a call that raises `TableBusy`: the retry pauses of all threads advance one test clock.
-    """
+    """Call `act` with each of `things` in several threads. Repeats after `TableBusy`: all advance one clock."""
 
     def until_done(thing: T) -> R:
         while True:

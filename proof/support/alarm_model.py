@@ -1,7 +1,4 @@
-"""Helpers to test alarms and their runbooks.
-
-They evaluate alarms as CloudWatch would, from the metrics that the Lambdas log, and run the commands of the runbooks.
-"""
+"""Evaluates alarms as CloudWatch would, from the metrics that the Lambdas log, and runs the commands of runbooks."""
 
 import json
 import logging
@@ -105,11 +102,7 @@ def runbook_commands(page: str) -> list[str]:
 
 
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
-    """Run a shell command of a runbook. The test fails if `python -m ops` exits with a status other than 0 or 1.
-
-    `known`: the values of the placeholders in the command. `deploy`: replaces `make deploy`, and removes the injected
-    fault.
-    """
+    """Run a shell command of a runbook. Fails if `python -m ops` exits with a status other than 0 or 1."""
     words = shlex.split(Template(command).substitute(known))
     match words:
         case ["python", "-m", "ops", *arguments]:

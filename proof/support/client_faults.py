@@ -35,11 +35,7 @@ MEASURED = {
     "UpdateItem",
 }
 Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
-"""A function that is called with a request before the request is sent.
-
-If the function returns None, the request is sent. If it returns a response, the client gets this response, and nothing
-is sent.
-"""
+"""Called with a request before it is sent. None: send it. A response: the client gets this response instead."""
 
 
 class ProcessKilled(BaseException):
@@ -53,10 +49,7 @@ def _die(**_: Any) -> NoReturn:
 # the calls of an operation in a `with` block --------------------------------------------------------------------------
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
-    """Raise `ProcessKilled` before or after the AWS call with this number, from 1, and catch it after the `with` block.
-
-    The test fails if this call does not happen.
-    """
+    """Raise `ProcessKilled` before or after this call, counted from 1, and catch it after the block. It must happen."""
     with _hook(service, f"{when}-call", operation, _die, range(call, call + 1)), pytest.raises(ProcessKilled):
         yield
 
@@ -135,11 +128,7 @@ class InterceptedRequest:
 
 @dataclass
 class WireTap:
-    """Records and intercepts the requests of one client.
-
-    `requests`: all requests, including the client's own retries. `units_of`: the consumed capacity units
-    by operation.
-    """
+    """Records and intercepts the requests of one client, including retries. `units_of`: units by operation."""
 
     client: "DynamoDBClient"
     requests: list[InterceptedRequest] = field(default_factory=list)

@@ -25,10 +25,7 @@ REQUEST_HEAD = (
 RESPONSE_HEAD = re.compile(
     rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE
 )
-"""A regular expression for the status line and headers of an HTTP response.
-
-Group 1 is the status. Group 2 is the content length in bytes.
-"""
+"""The status line and headers of an HTTP response: its status, and its content length in bytes."""
 
 
 class EngineConnection:

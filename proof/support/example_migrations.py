@@ -16,10 +16,7 @@ def up(item: Item) -> Item:
 
 
 def down(item: Item) -> Item:
-    """Return the product with only its category in its index key, as older code expects it.
-
-    Its attribute `catalog` is kept, so that `up` can use it again.
-    """
+    """Return the product with only its category in its index key. `catalog` is kept, so that `up` can use it again."""
     if item.get("catalog") == DEFAULT_CATALOG:
         del item["catalog"]
     return {**item, "GSI1PK": f"CATEGORY#{item.get('category', ROOT_CATEGORY)}"}

@@ -246,10 +246,7 @@ def payment_event(
 
 
 def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
-    """Send a webhook as the provider does: signed, without a token, with indented JSON. A text `body` is unchanged.
-
-    `signing`: keyword arguments for `stripe_signature`.
-    """
+    """Send a signed webhook, as indented JSON, or an unchanged text. `signing`: arguments for `stripe_signature`."""
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
     return invoke_api(http_event("POST", "/payments/events", body=text, headers=headers))

@@ -1,7 +1,4 @@
-"""Copies the items of a table into another table.
-
-This is much faster than a second run of the commands that created the items.
-"""
+"""Copies the items of a table into another: much faster than to run the commands again that created them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -221,10 +221,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
 
 
 UNITS = Path(__file__).with_name("recorded_units.json")
-"""The result of each call, its number of requests and its units.
-
-A unit is a consistent read of 4 KB; an eventually consistent read is half a unit.
-"""
+"""The result of each call, its number of requests and its units (a consistent read of 4 KB, two others)."""
 
 
 def call_of(pattern: Get[Any] | Query[Any]) -> Call:

@@ -30,10 +30,7 @@ def place_in(path: str, name: str) -> str:
 
 
 class KeptByHand(dict[K, V]):
-    """Expected values, written by hand, because a test must not compute them with the code that it checks.
-
-    A missing key fails the test, and names `what` it is, and the `path` and `name` where to add it.
-    """
+    """Expected values, written by hand. A missing key fails, and names `what` it is and where to add it."""
 
     def __init__(self, entries: Mapping[K, V], *, what: str, path: str, name: str) -> None:
         super().__init__(entries)

@@ -14,10 +14,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Recorded:
-    """The recorded values in one JSON file, or in a section of it. `writes`: whether to record what is missing.
-
-    `command`: the command that records them.
-    """
+    """The recorded values in one JSON file, or in a section of it. `writes`: whether to record what is missing."""
 
     def __init__(self, file: Path, section: str = "", *, writes: bool, command: str = "make record") -> None:
         self.file, self.section, self.writes, self.command = file, section, writes, command

@@ -1,7 +1,4 @@
-"""One sample item of every type.
-
-`PERSONAL`: the personal data in these items. No key and no event may contain this data.
-"""
+"""One sample item of every type. `PERSONAL`: the personal data in them, which no key and no event may contain."""
 
 from dataclasses import MISSING, fields, replace
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Facts about SQS queues and their event source mappings.
-
-"$redriven" is a queue that moves a message to "$dead" after two receives.
-"""
+"""Facts about SQS queues and their mappings. The queue "$redriven" moves a message to "$dead" after two receives."""
 
 import json
 from typing import Any

@@ -53,10 +53,7 @@ class NoEmulator(Exception):
 
 
 def use_emulator(url: str) -> None:
-    """Send the requests of this process and of its children to an emulator. Raises NoEmulator if none answers there.
-
-    Credentials and a region that are set stay, because some emulators check them.
-    """
+    """Send the requests of this process and its children to an emulator, with credentials and region as set."""
     for name, value in EMULATOR_VARIABLES.items():
         os.environ.setdefault(name, value)
     os.environ["AWS_ENDPOINT_URL"] = url
@@ -158,10 +155,7 @@ def verify_sender(client: Callable[[str], Any]) -> str:
 def play_services(
     client: Callable[[str], Any], probes: Sequence[ServiceProbe], sender: str, endpoint: str = "", *, at_once: int = 1
 ) -> Iterator[tuple[Probe, str]]:
-    """Play service probes. On an emulator, an HTTP API is asked at the emulator's address, with the host of the API.
-
-    `at_once`: how many probes run at the same time. Many of them wait, but those of SES share a list.
-    """
+    """Play service probes, `at_once` at the same time: many of them wait, but those of SES share a list."""
     system = System(
         client=client,
         read_stream=functools.partial(_read_stream, client),

@@ -26,11 +26,7 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class WaitLimits:
-    """The longest waits: for a new mapping to be enabled, and after the end of a probe for missing invocations.
-
-    `silence_seconds`: how much longer a probe is watched that expects no invocation, or whose function fails, so that
-    an invocation that must not come is not missed on a slow system.
-    """
+    """The longest waits. `silence_seconds`: how long to watch for an invocation that must not come."""
 
     mapping_enabled_seconds: float
     extra_seconds: float
@@ -94,11 +90,7 @@ def _create_mapping(deployment: Deployment, one: _Running) -> None:
 
 
 def _watch(deployment: Deployment, running: list[_Running], limits: WaitLimits) -> None:
-    """Make the later writes at their times, and read the log of the function until the whole group has ended.
-
-    The group ends after the longest `watch_seconds` of its probes, if no expected invocation and no write is missing.
-    At the latest, it ends `extra_seconds` later.
-    """
+    """Make the later writes at their times, and read the log until nothing is missing or `extra_seconds` are over."""
     start = time.time()
     late = [(one, number, write) for one in running for number, write in enumerate(one.probe.writes, 1) if write.at > 0]
     silent = {one.table for one in running if one.probe.behaviour or not one.probe.calls}

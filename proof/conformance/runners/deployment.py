@@ -35,11 +35,7 @@ class NoFunctions(Exception):
 
 @dataclass
 class Deployment:
-    """A function with its state table, a bucket, and the further resources of a probe. The names start with `prefix`.
-
-    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first. `environment`:
-    further environment variables of the function.
-    """
+    """A function with its state table, a bucket, and further resources of a probe. All names start with `prefix`."""
 
     client: Callable[[str], Any]
     prefix: str
@@ -189,10 +185,7 @@ def deploy(client: Callable[[str], Any], prefix: str, environment: Mapping[str, 
 
 
 def _permissions(prefix: str) -> Iterator[dict[str, Any]]:
-    """Yield the statements of the function's policy: only resources of this deployment.
-
-    The function may not write logs, because its log group would remain after the run.
-    """
+    """Yield the statements of the function's policy. It may not write logs, because its log group would remain."""
     table = f"arn:aws:dynamodb:*:*:table/{prefix}-*"
     stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"]
     for service, actions, resource in (

@@ -31,11 +31,10 @@ def record_number(record: dict[str, Any], deletions: dict[str, int]) -> int:
 
 
 def decide(rules: list[Rule], numbers: dict[int, str], count: Any) -> tuple[str, Any]:
-    """Return how the function must answer a batch, and the response. The first rule that applies decides.
+    """Return how the function must answer a batch: the `by` of the first rule that applies, or "ok", and the response.
 
-    The first value is the `by` of a rule (see proof/conformance/probes/kinds.py), or "ok" if no rule applies.
-    `numbers`: the sequence numbers of the batch by record number. `count(index)`: counts one more use of a rule, and
-    returns the number of its uses.
+    `numbers`: the sequence numbers by record number. `count(index)`: counts one more use of a rule, and returns the
+    uses.
     """
     applies = [
         rule for index, rule in enumerate(rules) if rule["record"] in numbers and count(str(index)) <= rule["times"]

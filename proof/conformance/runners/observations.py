@@ -69,11 +69,7 @@ def _read_document(document: Mapping[str, Any], numbers: Mapping[str, int]) -> F
 
 
 def differences(probe: MappingProbe, seen: Observation, *, exact_times: bool) -> Iterator[str]:
-    """Yield how an observation differs from the probe, one sentence each. Yield nothing if the probe allows it.
-
-    `exact_times`: whether the times are those of a virtual clock. Otherwise a pause may be longer than expected, but
-    not shorter.
-    """
+    """Yield how an observation differs from the probe, in sentences. Without `exact_times`, a pause may be longer."""
     if seen.refused != probe.refused:
         yield f"the settings were {'refused' if seen.refused else 'accepted'}"
         return

@@ -52,10 +52,8 @@ UNDO: Mapping[str, tuple[str, str, str]] = {
 class System:
     """The system for a service probe: an AWS account, or local services that stand in for AWS.
 
-    `client`: returns the boto3 client of a service. `read_stream`: returns all records of a table in the shape in which
-    Lambda gets them. `delete_expired`: deletes the expired items of all tables. `api_url`: returns the base URL of an
-    HTTP API and its header Host ("" for that of the URL), from its id and its `ApiEndpoint`. `sender`: a mail address
-    that SES has verified.
+    `read_stream`: returns all records of a table as Lambda gets them. `delete_expired`: deletes the expired items of
+    all tables. `api_url`: returns the base URL of an HTTP API and its header Host, from its id and its `ApiEndpoint`.
     """
 
     client: Callable[[str], Any]
@@ -78,10 +76,7 @@ def table_request(probe: ServiceProbe) -> dict[str, Any]:
 
 
 def check(probe: ServiceProbe, system: System) -> str:
-    """Play a probe, and return how the answers differ from it, or "" if they do not differ.
-
-    Raises NotKnown if the system does not know an operation.
-    """
+    """Play a probe, and return how the answers differ, or "". Raises NotKnown if the system lacks an operation."""
     with ExitStack() as undo:
         names = _Names(probe, system, undo)
         for number, request in enumerate(probe.requests, 1):
