@@ -46,10 +46,8 @@ SwitchResult = dict[str, Any]
 class Chaos:
     """Runs the chaos switches, which break the local shop on purpose.
 
-    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/page/flow.py)
-    that the switch breaks, and further results.
-    `fail_next`: how many of the next message deliveries of a queue will fail on purpose, by queue name.
-    `repeat_next`: how many of the next messages of a queue will be delivered twice, by queue name.
+    Each returns a sentence for the user (`said`), the broken `node` of the drawing (local/page/flow.py), and more. By
+    queue name, `fail_next` and `repeat_next` count the next deliveries that fail, or come twice.
     """
 
     def __init__(self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: Journal) -> None:
@@ -82,10 +80,7 @@ class Chaos:
             thread.join()
 
     def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Break the shop on purpose: run the chaos switch named in the field `switch` of the body. Return its result.
-
-        Raises InvalidField if the switch or one of its parameters is invalid.
-        """
+        """Run the chaos switch named in the body's `switch`. Raises InvalidField if it or a parameter is invalid."""
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
             raise InvalidField("switch", f"must be one of {', '.join(self._switches)}")
@@ -95,11 +90,7 @@ class Chaos:
         return done
 
     def faults(self) -> dict[str, Any]:
-        """Return the faults that only the user ends.
-
-        `mail`: how SES refuses mails, or None. `provider`: the seconds of delay. `delivery`: how the provider sends its
-        events, a mode of DELIVERY_MODES, or None while it sends them in time.
-        """
+        """Return the faults that only the user ends: of mails, and the provider's delay in seconds and delivery."""
         delivery = _read_text(self._slow_file.with_name(DELIVERY_FILE))
         return {
             "mail": _read_text(self._mail_file),
@@ -164,10 +155,7 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Fail or repeat the requested number of deliveries of a queue, then enable the queue's function again.
-
-        The function is disabled meanwhile, so that it does not receive the messages.
-        """
+        """Fail or repeat deliveries of a queue, while its function is disabled and receives no messages."""
         is_over = False
         while not is_over:
             self._fail_messages(queue)
@@ -188,10 +176,7 @@ class Chaos:
         return self.fail_next[queue.name] + self.repeat_next[queue.name] > 0
 
     def _fail_messages(self, queue: StackQueue) -> None:
-        """Receive messages without deleting them, so that SQS counts each as a failed delivery and sends it again.
-
-        If no more deliveries must fail, replace each message by two copies.
-        """
+        """Receive messages without deleting them, as failed deliveries do; or replace each by two copies."""
         off_since: int | None = None
         while self._is_taken_over(queue) and not self._stopping.wait(0.1):
             try:
@@ -248,10 +233,7 @@ class Chaos:
                 self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
     def _poison_order(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Change the delivery address of an order, in a schema version that no function can read.
-
-        On AWS, this can happen after a rollback: the old version of the code reads an item that the new version wrote.
-        """
+        """Change an order's address in a schema version that no function can read, as after a rollback on AWS."""
         order_id = str(body.get("order_id"))
         for _ in range(POISON_ATTEMPTS):  # try again if a function writes the order at the same time
             image = self._read_image(ORDER.key(order_id=order_id))

@@ -80,12 +80,9 @@ def run_shop(
 ) -> None:
     """Run the shop until Ctrl-C, SIGTERM, or the terminal closes.
 
-    `state`: the folder of the shop's data. The next run continues with this data, also after a kill -9.
-    `with_warehouse`: whether to start the simulated warehouse. If not, a person answers the requests to the warehouse.
-    `settings`: the deployment settings that differ from the settings of the stage "dev", by name.
-
-    Raises processes.ProcessFailed if the shop already runs, a port is taken, a setting is invalid, or the limit of open
-    files is too low. Raises DamagedState or UnusableFolder if the data or the folder cannot be used.
+    `state`: the folder of the shop's data, with which the next run continues, also after a kill -9. `with_warehouse`:
+    if not, a person answers the requests to the warehouse. `settings`: those that differ from the stage "dev". Raises
+    processes.ProcessFailed if it cannot start, and DamagedState or UnusableFolder if the data cannot be used.
     """
     stopping = threading.Event()
 
@@ -135,10 +132,7 @@ def run_shop(
 
 
 def _check_ports(state: Path, *ports: int) -> None:
-    """Check that the ports are different and free. Raises processes.ProcessFailed if they are not.
-
-    A port of the local AWS of a killed run counts as free, because the start stops that process.
-    """
+    """Raise processes.ProcessFailed if ports are equal or taken, except by the local AWS of a killed run."""
     if len(set(ports)) < len(ports):
         raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
     left_behind = local_aws.find(state / "aws")
@@ -149,10 +143,9 @@ def _check_ports(state: Path, *ports: int) -> None:
 
 
 def reset_state(state: Path = STATE_FOLDER, confirm: Callable[[], None] = lambda: None) -> None:
-    """Delete the folder of the shop's data. First stop the shop's processes that are still running after a kill.
+    """Stop processes that are left after a kill, and delete the folder of the shop's data.
 
-    `confirm`: asks a person, after it is clear that the shop does not run; it exits if the answer is no.
-    Raises processes.ProcessFailed if the shop runs.
+    `confirm`: asks a person, and exits if the answer is no. Raises processes.ProcessFailed if the shop runs.
     """
     with processes.exclusive_lock(state, ALREADY_RUNNING):
         confirm()
@@ -168,12 +161,9 @@ def _start_parts(
     journal: Journal,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
-    """Start the basic parts of the shop, from DynamoDB to the payment provider. Return the shop and the supervisor.
-
-    The warehouse and the web page start later, because they need the running shop that this function returns.
+    """Start the parts from DynamoDB to the payment provider, with a callback of each that stops it.
 
     `ports`: the ports of the API, the payment provider and the web page.
-    `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
     """
     api_port, provider_port, page_port = ports
     template = run_step(
@@ -248,10 +238,9 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table and the users if they do not exist. Return the running local AWS.
+    """Create the table and the users if they do not exist. A deploy that changed the stack saves a snapshot.
 
-    If the deploy changed the stack, this function saves a snapshot, which restarts the local AWS. Raises DamagedState
-    if the existing table belongs to another shop, or if the table of an existing stack is missing.
+    Raises DamagedState if the table belongs to another shop, or if that of an existing stack is missing.
     """
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
@@ -274,18 +263,14 @@ SETTINGS_OF_AWS = {
     "stream_arn": "",
     "mails_per_second": "50000",
 }
-"""The settings of the stage dev that the local shop cannot use, with the values that it uses instead.
+"""The settings of dev that the local shop cannot use, with the values that it uses instead: the defaults.
 
-The values are the defaults, except for the rate of mails. On AWS, up to 1,000 invocations share the rate, but the local
-AWS runs only two invocations, and its SES has no quota.
+Only the rate of mails differs: the local AWS runs two invocations, and not 1,000 that share it.
 """
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the CDK template of the stack with these settings, from a cache if the settings and code are unchanged.
-
-    Raises processes.ProcessFailed if a setting is invalid or the CDK fails.
-    """
+    """Return the template with these settings, maybe from a cache. Raises processes.ProcessFailed for a bad setting."""
     try:
         return synth_cache.load_template(STACK_NAME, {"laptop": "true", **SETTINGS_OF_AWS, **(settings or {})})
     except stage.InvalidSetting as wrong:
@@ -331,10 +316,7 @@ Activity:
 
 
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
-    """Return the fingerprint of the shop: values that must not change while the table is used.
-
-    Of the pepper, the secret for order ids and e-mail hashes, the fingerprint contains only a hash.
-    """
+    """Return the values that must not change while the table is used; of the pepper (a secret), only a hash."""
     pepper = hashlib.sha256(
         _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()
     ).hexdigest()

@@ -1,7 +1,7 @@
-"""Defines the actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
+"""The actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
 
-An action is an invocation of the function, or the delivery of a failed batch to the on-failure destination. The driver
-(local/laptop/poller.py or the simulation in the tests) executes each action and reports its outcome to the model.
+An action is an invocation, or the delivery of a failed batch to the on-failure destination. The driver executes each
+action and reports its outcome to the model.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,8 @@ from local.event_source_mappings.records import Records, to_lambda_event
 class Invoke:
     """An action: invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `lane`: the index of the lane (local/event_source_mappings/shards.py).
-    `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
-    `attempt`: 1 for the first attempt to process these records. Only failed attempts that count against the retry limit
-    raise this number. A throttled invocation does not count.
+    `iterator_age_ms`: the age of the last record in the batch. `attempt`: 1 for the first attempt to process these
+    records. Only failed attempts that count against the retry limit raise it: throttled invocations do not.
     """
 
     request_id: str
@@ -37,10 +35,7 @@ class Invoke:
 class DeliverFailure:
     """An action: send `document` as JSON to the on-failure destination, then report FailureDelivered.
 
-    `document`: describes a batch that the mapping no longer retries.
-    `destination`: the ARN of a bucket, queue or topic.
-    `key`: the object key if the destination is a bucket, otherwise None.
-    `lane`: the index of the lane (local/event_source_mappings/shards.py).
+    `destination`: the ARN of a bucket, queue or topic. `key`: the object key if it is a bucket, else None.
     """
 
     shard_id: str
@@ -67,20 +62,14 @@ class InvocationFailed:
 
 @dataclass(frozen=True, slots=True)
 class NotInvoked:
-    """An outcome: the function could not be invoked, because it was throttled or unavailable.
-
-    The batch is retried. This failure does not count against the retry limit.
-    """
+    """An outcome: the function was throttled or unavailable. The retry does not count against the retry limit."""
 
     reason: str = "throttled"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureDelivered:
-    """An outcome: the driver tried to send a failed batch to the on-failure destination (action DeliverFailure).
-
-    `succeeded`: whether the destination accepted the batch. If not, the mapping drops the records, as AWS does.
-    """
+    """An outcome of DeliverFailure. If it did not succeed, the mapping drops the records, as AWS does."""
 
     succeeded: bool = True
 
@@ -93,11 +82,9 @@ Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | Failur
 class MappingCounters:
     """Counters for the opt-in CloudWatch metrics of an event source mapping. Fields are metric names in snake case.
 
-    All fields count records, except `destination_delivery_failures`, which counts deliveries.
-    `invoked`: each record is counted again in every invocation that contains the record.
-    `failed_invoke`: each record is counted again in every attempt that fails for this record.
-    `dropped`: the records that the function did not process and that no on-failure destination received.
-    `expired`: the records that were older than the stream's retention. AWS has no metric for them.
+    All fields count records, except `destination_delivery_failures`, which counts deliveries. `invoked` and
+    `failed_invoke` count a record at each attempt. `dropped`: the records that were neither processed nor stored.
+    `expired`: the records that were older than the stream's retention; AWS has no metric for them.
 
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
     """
@@ -114,12 +101,7 @@ class MappingCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingLoad:
-    """The number of unfinished records of a mapping, by state.
-
-    `waiting`: the records that were not sent to the function yet. `in_flight`: the records of actions in progress.
-    `retrying`: the failed records that wait for a retry.
-    `oldest_seconds`: the age of the oldest unfinished record, or 0 if all records are done.
-    """
+    """The number of unfinished records of a mapping, by state, and the age of the oldest, or 0."""
 
     waiting: int
     in_flight: int

@@ -20,12 +20,10 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 
 @dataclass(frozen=True, slots=True)
 class UndeliveredBatch:
-    """The records that are sent to the function in one invocation.
+    """The records of one invocation.
 
-    `attempts`: the number of failed attempts to process this batch. Attempts that do not count against the retry limit,
-    such as throttled invocations, are not included.
-    `request_id`: the request id of the last invocation, or "" before the first invocation.
-    `function_error`: the function error of the last invocation, or None if there was no error or no invocation yet.
+    `attempts`: the failed attempts to process this batch that count against the retry limit. `request_id`: of the last
+    invocation, or "". `function_error`: its function error, or None.
     """
 
     records: Records = ()
@@ -36,11 +34,10 @@ class UndeliveredBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records of the batch are done, the other records are retried.
+    """The result of an invocation: the first `accepted` records are done, the others are retried.
 
-    `accepted`: the number of records at the front of the batch that the function processed.
-    `failed`: the number of records that failed, without records that are retried only because an earlier record failed.
-    `can_bisect`: True if it is unknown which record failed. Then the mapping may split the batch in two.
+    `failed`: without the records that are retried only because an earlier one failed. `can_bisect`: whether it is
+    unknown which record failed, so that the mapping may split the batch.
     """
 
     accepted: int
@@ -51,11 +48,8 @@ class BatchOutcome:
 def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
     """Evaluate the response of a function that uses partial batch responses (ReportBatchItemFailures).
 
-    The response names the sequence numbers of the failed records. All records before the lowest of these numbers are
-    done. The record with the lowest number and all later records are retried. If an identifier is empty or not a
-    string, the whole batch fails. A `response` of type bytes means that the function did not return JSON.
-
-    `switches`: the assumptions about responses whose handling AWS does not document.
+    All records before the lowest failed sequence number are done, all others are retried. If an identifier is empty or
+    not a string, the whole batch fails. A `response` of bytes is not JSON. `switches`: what AWS does not document.
     """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
@@ -72,10 +66,9 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 
 
 def _reported_identifiers(response: object) -> list[object] | None:
-    """Return the identifiers that a response reports as failed, or None if the response is not a JSON object.
+    """Return the identifiers of failed records, or None if the response is not a JSON object.
 
-    The list is empty if the response is empty or null, or has no batchItemFailures. An entry without an itemIdentifier
-    becomes None in the list. If batchItemFailures is not a list, the result is [None].
+    An entry without an itemIdentifier becomes None. If batchItemFailures is not a list, the result is [None].
     """
     if response in (None, {}, []):
         return []
@@ -87,10 +80,7 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """Split the records of a failed batch in two halves. Return the half that is retried first, then the other half.
-
-    `switches`: the assumptions about the sizes and the order of the halves, which AWS does not document.
-    """
+    """Split the records of a failed batch: the half that is retried first, and the other, by the assumptions."""
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]
@@ -106,14 +96,11 @@ def build_invocation_record(
     destination: str,
     now: float,
 ) -> dict[str, Any]:
-    """Build the invocation record of a discarded batch: the JSON document for the on-failure destination.
+    """Build the JSON document about a discarded batch for the on-failure destination.
 
-    If the destination is a bucket, the document also has `payload`, the event as a JSON string. If the batch was too
-    old (RecordAgeExceeded), the document has no responseContext. `approximateInvokeCount` is at least 1, even if the
-    function never received the batch.
-
-    If both halves of a split batch are discarded, this model sends two documents, while AWS may send one. `now`: the
-    current time in epoch seconds, for the timestamp.
+    For a bucket, it has the event as JSON (`payload`). If the batch was too old (RecordAgeExceeded), it has no
+    responseContext. `approximateInvokeCount` is at least 1. If both halves of a split batch are discarded, this model
+    sends two documents, while AWS may send one. `now`: epoch seconds, for the timestamp.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
@@ -151,10 +138,7 @@ def build_invocation_record(
 def invocation_record_key(
     destination: str, mapping_id: str, shard_id: str, now: float, new_id: Callable[[], str]
 ) -> str | None:
-    """Return the S3 object key of an invocation record, or None if the destination is not a bucket.
-
-    `now`: the same epoch seconds as for `build_invocation_record`. `new_id`: returns a random id for the key's end.
-    """
+    """Return the S3 object key of an invocation record with this `now`, or None if the destination is no bucket."""
     if not _is_bucket(destination):
         return None
     return f"aws/lambda/{mapping_id}/{shard_id}/{_utc(now):%Y/%m/%d/%Y-%m-%dT%H.%M.%S}-{new_id()}"

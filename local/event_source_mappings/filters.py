@@ -33,10 +33,9 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class FilterCriteria:
-    """The compiled filter patterns of one event source mapping. Without patterns, every record matches.
+    """The compiled filter patterns (JSON texts) of a mapping. Without patterns, every record matches.
 
-    `patterns`: the filter patterns as JSON texts. Raises ValueError if a pattern is invalid, with the path of the wrong
-    field or operator. AWS rejects such a mapping with InvalidParameterValueException.
+    Raises ValueError with the path of a wrong field or operator. AWS rejects it with InvalidParameterValueException.
     """
 
     patterns: tuple[str, ...] = ()

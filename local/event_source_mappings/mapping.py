@@ -3,8 +3,6 @@
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, parallel batches, starting positions),
 "Retain discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring
 partial batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
-
-The driver is the caller of the model. It reads the stream, executes the actions and reports their outcomes.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,9 +39,8 @@ from local.event_source_mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
-    `new_id`: returns a new id at each call, for the request ids of invocations and the S3 keys of failed batches.
-    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The new
-    mapping delivers all records after this checkpoint again, even if the earlier mapping delivered some of them.
+    `new_id`: returns a new id at each call. `resume_from`: the `checkpoint()` of an earlier mapping, or None. All
+    records after it are delivered again, even if the earlier mapping delivered some of them.
     """
 
     def __init__(
@@ -68,10 +65,10 @@ class EventSourceMapping:
         self._shards: dict[str, ShardProgress] = {}
 
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
-        """Add a shard to the model. Call this before you add the shard's records. Safe to repeat.
+        """Add a shard, before its records. Safe to repeat.
 
-        The records of a shard wait until all records of its parent shard are done, if the parent shard was added. So
-        add all shards of a DescribeStream response before you add records.
+        Its records wait until its parent, if that was added, is done. So first add all shards of a DescribeStream
+        response.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -81,11 +78,10 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Return the arguments of the GetShardIterator request to start reading a shard.
+        """Return the arguments of the GetShardIterator request to start reading a shard, which the driver sends.
 
-        The driver sends this request. A shard with a checkpoint is read from its checkpoint.
-        Any other shard is read from `child_shards_start` in `self.assumptions` if its parent shard was added, else from
-        the starting position in `self.settings`. Raises KeyError if the shard was not added with `add_shard`.
+        A shard is read from its checkpoint, else from `child_shards_start` if its parent was added, else from the
+        starting position in the settings. Raises KeyError if the shard was not added with `add_shard`.
         """
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
@@ -96,20 +92,12 @@ class EventSourceMapping:
         )
 
     def should_read(self, shard_id: str) -> bool:
-        """Return whether the driver should read more records of this shard.
-
-        Returns False while the parent shard is unfinished, because the parent's records must be processed first. Also
-        returns False while `read_ahead_records` records of this shard are unfinished, because memory is limited.
-        """
+        """Return whether to read more: not while the parent or `read_ahead_records` records are unfinished."""
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
 
     def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
-        """Add the next record of a shard, in the shape of a Lambda event record.
-
-        Add the records in stream order. A record that was added before is ignored, so this is safe to repeat. `now` is
-        the time in epoch seconds at which the driver read the record.
-        """
+        """Add the next record of a shard, in stream order. Safe to repeat. `now`: epoch seconds at its reading."""
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
         if not shard.mark_read(one):
@@ -122,17 +110,11 @@ class EventSourceMapping:
             shard.lane_of(one).add(one)
 
     def close_shard(self, shard_id: str) -> None:
-        """Mark a shard as read to its end. Call this when GetRecords returns no NextShardIterator.
-
-        The records of the child shards wait until this shard is closed and all its records are done.
-        """
+        """Mark a shard as read to its end (no NextShardIterator). Its children wait until all its records are done."""
         self._shards[shard_id].is_closed = True
 
     def checkpoint(self) -> dict[str, str]:
-        """Return, by shard id, the sequence number up to which all records are done.
-
-        Pass the result as `resume_from` to a new mapping, which then continues after these records.
-        """
+        """Return, by shard id, the sequence number up to which all records are done, for `resume_from`."""
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
         return self._resume_from | shards
 
@@ -151,28 +133,21 @@ class EventSourceMapping:
         )
 
     def due_actions(self, now: float) -> list[Action]:
-        """Return the actions to start now. All of them may run in parallel.
+        """Return the actions to start now, all of them in parallel, at most one for each lane, and each only once.
 
-        There is at most one action for each lane (local/event_source_mappings/shards.py). Each action is returned only
-        once. Its lane then waits until the driver calls `report_outcome`.
+        A lane (local/event_source_mappings/shards.py) then waits until the driver calls `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
         return [action for action in actions if action is not None]
 
     def next_action_at(self, now: float) -> float | None:
-        """Return the time of the next due action, or `now` if an action is due already. Times are epoch seconds.
-
-        Returns None if the model has nothing to do until the driver adds a record or reports an outcome.
-        """
+        """Return the epoch seconds of the next due action, or `now`, or None if only the driver can cause one."""
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
     def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
-        """Handle the outcome of an action that `due_actions` returned. Call this once for each action.
-
-        Raises ValueError if the action is not in progress, or if the outcome does not fit the action.
-        """
+        """Handle the outcome of an action, once. Raises ValueError if it is not in progress, or does not fit."""
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
         if lane.action is not action:
@@ -224,10 +199,10 @@ class EventSourceMapping:
     def _discard_old_records(
         self, shard: ShardProgress, lane: ShardLane, batch: UndeliveredBatch, now: float
     ) -> Records:
-        """Remove the old records at the front of the batch, and return the remaining records.
+        """Return the batch without the old records at its front.
 
-        A record that is older than the stream's retention no longer exists, so it is only counted as expired. A record
-        that is older than the maximum record age is discarded: it goes to the on-failure destination, if there is one.
+        One past the stream's retention is only counted as expired. One past the maximum record age is discarded: it
+        goes to the on-failure destination, if there is one.
         """
         expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
@@ -339,10 +314,7 @@ class EventSourceMapping:
 
 
 def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
-    """Split the records: return the records at the front that are older than the limit, and the remaining records.
-
-    If `limit_seconds` is None, there is no limit, so all records are in the second part.
-    """
+    """Split off the records at the front that are older than the limit; none if there is no limit."""
     if limit_seconds is None:
         return (), records
     old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))

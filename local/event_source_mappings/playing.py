@@ -45,10 +45,7 @@ class Invocation:
 
 @dataclass(kw_only=True)
 class Played:
-    """What happened: the invocations by their start, and the batches that went to the on-failure destination.
-
-    `mapping`: the mapping at the end, with its counters and its checkpoint.
-    """
+    """The invocations by their start, the batches for the on-failure destination, and the mapping at the end."""
 
     mapping: EventSourceMapping
     invocations: list[Invocation] = field(default_factory=list)
@@ -61,10 +58,7 @@ class Played:
 
 
 def insertions(items: Iterable[Mapping[str, Any]], *, keys: Sequence[str] = ("PK",)) -> list[LambdaRecord]:
-    """Return the records of new items, as a function gets them. The first has the sequence number 1.
-
-    `items`: as DynamoDB JSON ({"PK": {"S": "a"}}). `keys`: the attributes of the primary key.
-    """
+    """Return the records of new items, from sequence number 1. `items`: DynamoDB JSON. `keys`: of the primary key."""
     return [
         {
             "eventID": f"event-{number}",
@@ -94,9 +88,8 @@ def play(
 ) -> Played:
     """Deliver the records of one shard to a function until none is left, and return what happened.
 
-    `handler`: the function. It gets the event, and None as its context. Its response, or any exception that it raises,
-    decides as in Lambda what is retried. It takes no virtual time. `records`: in the order of the stream
-    (`insertions`). All of them exist when the mapping starts.
+    `handler`: gets the event, and None as its context. Its response, or its exception, decides as in Lambda what is
+    retried. `records`: in the order of the stream (`insertions`). All of them exist when the mapping starts.
     """
 
     def invoke(action: Invoke) -> tuple[Outcome, float]:
@@ -137,8 +130,8 @@ def drive(
 ) -> Played:
     """Run a mapping with a virtual clock until it has nothing to do, or until `seconds` have passed.
 
-    `steps`: what happens at which second, such as `mapping.add_record`. A step gets the epoch seconds. `invoke`: plays
-    the function, and returns the outcome and the seconds that it took. Each destination accepts each failed batch.
+    `steps`: functions of the epoch seconds by the second at which they run, such as `mapping.add_record`. `invoke`:
+    returns the outcome and the seconds that it took. Each destination accepts each failed batch.
     """
     played, order = Played(mapping=mapping), itertools.count()
     agenda: list[tuple[float, int, Callable[[float], object]]] = [(at, next(order), step) for at, step in steps]

@@ -19,14 +19,11 @@ TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com
 
 @dataclass(frozen=True)
 class StreamRecord:
-    """A stream record that an event source mapping delivers to a function.
+    """A stream record that an event source mapping delivers to a function (`event`).
 
-    `event`: the record as the function receives it.
-    `sequence_number`: a decimal number as text. To compare two sequence numbers, convert them to int.
-    `created_at`: the time of the change in epoch seconds, rounded to whole seconds by DynamoDB.
-    `polled_at`: the epoch seconds at which the record was read from the stream.
-    `item_key`: the primary key of the changed item, as JSON.
-    `size_bytes`: the size of `event` as JSON, in bytes.
+    `sequence_number`: a decimal number as text; compare two as int. `created_at`: the epoch seconds of the change,
+    which DynamoDB rounds to whole seconds. `polled_at`: the epoch seconds at which the record was read. `item_key`: as
+    JSON. `size_bytes`: of `event` as JSON.
     """
 
     event: LambdaRecord
@@ -61,11 +58,8 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
     """Convert a record of GetRecords, as boto3 returns it, to a Lambda event record. The input is not changed.
 
-    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. In the input,
-    this field is a datetime or a number of epoch seconds.
-
-    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. If a local
-    DynamoDB emulator sends the field as an empty object, the result contains the identity of the TTL process.
+    Binary values become base64 text, ApproximateCreationDateTime (a datetime or epoch seconds) a float of whole epoch
+    seconds. Only DynamoDB's TTL process sets `userIdentity`: an empty object of an emulator becomes its identity.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
@@ -95,10 +89,7 @@ def to_lambda_event(records: Records) -> dict[str, Any]:
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
-    """Return whether the old and the new image (the item before and after the write) exist and are equal.
-
-    If a write changes nothing, DynamoDB adds no record to the stream. A local DynamoDB emulator may add a record.
-    """
+    """Return whether the images exist and are equal. DynamoDB adds no record of such a write; an emulator may."""
     change = event["dynamodb"]
     return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])
 
@@ -121,10 +112,7 @@ def _json_values(value: Any) -> Any:
 
 
 def _images_equal(old: Any, new: Any) -> bool:
-    """Return whether two images (items as DynamoDB JSON), or two values in them, are equal.
-
-    The order of the values in a set (SS, NS or BS) does not matter.
-    """
+    """Return whether two images, or values in them, are equal. The order in a set (SS, NS or BS) does not matter."""
     if old == new:
         return True
     match old, new:

@@ -29,13 +29,11 @@ def _reject_reference(value: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """The validated settings of one event source mapping.
+    """The validated settings of one event source mapping. Raises ValueError that names the parameter and its values.
 
-    `max_retry_attempts`, `max_record_age_seconds`: -1 means no limit. The stream's retention then ends all retries.
-    `on_failure`: the ARN of the destination for batches that the mapping no longer retries, or None to drop them. An
-    S3 bucket receives the records. Any other destination receives only their position in the stream.
-
-    Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
+    `max_retry_attempts`, `max_record_age_seconds`: -1 means no limit but the stream's retention. `on_failure`: the ARN
+    of the destination, or None to drop batches. A bucket receives the records, any other destination only their
+    position.
     """
 
     batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
@@ -67,8 +65,8 @@ class MappingSettings:
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
-        `resolve`: returns the value of an intrinsic function ({"Fn::GetAtt": ...}) in the deployed stack. Only the
-        on-failure destination may be an intrinsic function. Raises ValueError for an unsupported property or value.
+        `resolve`: returns the value of an intrinsic function, which only the on-failure destination may be. Raises
+        ValueError for an unsupported property or value.
         """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
@@ -113,10 +111,7 @@ class MappingAssumptions:
     """Assumptions about behaviour of event source mappings that AWS documents vaguely or not at all.
 
     The default of each field is the more likely behaviour. The local shop uses the defaults, but sets no retention
-    limit. The simulation in the tests also tries other values, to show that the code does not depend on an assumption.
-
-    Lambda can split the records of a shard into several sequences and process these sequences in parallel
-    (ParallelizationFactor). Each sequence is called a lane.
+    limit. The simulation also tries other values, to show that the code does not depend on an assumption.
     """
 
     # How long a lane waits after its 1st, 2nd, ... failure in a row. The last value applies to all further failures.

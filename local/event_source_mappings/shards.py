@@ -24,14 +24,11 @@ IMMEDIATELY: Final = 0.0
 
 @dataclass(slots=True)
 class ShardLane:
-    """A lane of a shard.
+    """A lane of a shard: it processes its records in order, with one action at a time.
 
-    A lane processes its records in order, with one action at a time. It first delivers `discarded` batches, which are
-    no longer retried, to the on-failure destination. Then it retries failed batches (`retries`), and then it sends new
-    records (`waiting`) to the function.
-    `action`: the action in progress, or None.
-    `batch`: the batch of the last invocation.
-    `retry_at`, `completed_at`: the epoch seconds of the next retry, and of the end of the last action.
+    It first delivers `discarded` batches to the on-failure destination. Then it retries failed batches, and then it
+    sends new records (`waiting`). `action`: the one in progress, or None. `batch`: of the last invocation. `retry_at`,
+    `completed_at`: the epoch seconds of the next retry, and of the end of the last action.
     """
 
     index: int
@@ -58,10 +55,7 @@ class ShardLane:
         self.waiting_bytes += record.size_bytes + 1
 
     def take_batch(self) -> Records:
-        """Remove and return the next batch of new records, up to the batch size and the payload limit.
-
-        The first waiting record is always taken, even if it is larger than the payload limit.
-        """
+        """Remove and return the next new records, at least one, up to the batch size and the payload limit."""
         taken: list[StreamRecord] = []
         size = _ENVELOPE_BYTES
         while self.waiting and len(taken) < self.settings.batch_size:
@@ -73,10 +67,7 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """Return when the lane's next action may start, in epoch seconds. 0 means at once.
-
-        Returns None while an action of the lane is in progress, or if the lane has no records.
-        """
+        """Return when the next action may start, in epoch seconds (0: at once); None if busy or without records."""
         if self.action:
             return None
         if self.discarded:
@@ -101,11 +92,9 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard with its lanes, its unfinished records and its checkpoint.
+    """A shard with its lanes, its unfinished records and its checkpoint: up to it, all records are done.
 
-    `checkpoint`: the sequence number up to which all records are done. None if the first record is not done yet.
-    `unfinished`: the sequence numbers after the checkpoint that were read, in stream order.
-    `done`: the sequence numbers in `unfinished` whose records are done although an earlier record is not done.
+    `unfinished`: the sequence numbers after the checkpoint that were read, in stream order, of which some are `done`.
     """
 
     shard_id: str
@@ -142,9 +131,6 @@ class ShardProgress:
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """Return when a lane's next action may start, as `ShardLane.ready_at`.
-
-        Also returns None if `failing_lane_stalls_shard` is set, this lane has no failed records, but another lane does.
-        """
+        """Return `ShardLane.ready_at`, or None if another lane has failed and `failing_lane_stalls_shard` is set."""
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

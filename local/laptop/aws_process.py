@@ -1,12 +1,7 @@
 """Starts and stops the local AWS: one ministack process, which emulates the AWS services that the stack uses.
 
-ministack emulates CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito. For DynamoDB, the functions
-use the local DynamoDB engine instead (local/world/dynamodb_engine.py). The ministack process has the engine's address
-in its environment variables, and the functions inherit these variables. local/laptop/deploy.py deploys the stack to the
-local AWS.
-
-The local AWS has two ports (local/laptop/aws_server.py). The internal port requires a key, which is part of the
-endpoint's URL. The public port serves the shop's API and the sign-in of users.
+For DynamoDB, the functions use the local engine (local/world/dynamodb_engine.py), whose address they inherit from the
+ministack process. local/laptop/aws_server.py explains its two ports.
 
 ministack saves its state only when SIGTERM stops the process. After each clean stop, this module copies the saved state
 to a snapshot with checksums. Every start restores the last snapshot, together with the checkpoints of the stream
@@ -38,16 +33,9 @@ from local.world.dynamodb_engine import ADDRESS_FILE, CREDENTIALS, PROJECT, REGI
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.laptop.aws_server import main; main(pathlib.Path(sys.argv[1]))"
-"""The Python code that starts the server process.
-
-The process does not start with `python -m`, because the server would then be the main module. multiprocessing would
-import this main module again in each forked worker process (local/laptop/forked_workers.py).
-"""
+"""Starts the server, which with `python -m` would be the main module that each forked worker imports again."""
 QUEUE_URL_PORT = "4566"
-"""The port in the URLs of SQS queues. The saved state contains these URLs, so the port must not change.
-
-Clients do not connect to this port. They send their requests to `LocalAws.endpoint`.
-"""
+"""The port in the URLs of SQS queues, which the saved state contains. No client connects to it."""
 
 # Folders in the directory of the local AWS: ministack's state, the S3 objects, temporary files such as the unpacked
 # functions, and all sent mails. UNSAVED_MARKER is a file that exists until a snapshot has the state of the current run.
@@ -77,15 +65,11 @@ class FunctionFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class LocalAwsAddress:
-    """The address of a local AWS (the process that emulates AWS), as stored in its address file.
+    """The address of a local AWS, as stored in its address file, which only its user can read because of the `key`.
 
-    The file contains the key, so only the user who started the local AWS can read the file.
-
-    `port`: the internal port, which serves only requests with the `key`.
-    `public_port`: the port of the shop's API.
-    `functions_use`: the URL of DynamoDB and DynamoDB Streams for the functions.
-    `goes_back_with_it`: the paths of the files that each start restores together with the snapshot (the saved state).
-    `allowed_origins`: the origins of web pages that may call the API.
+    `port`: internal, only with the key. `public_port`: the shop's API. `functions_use`: the URL of DynamoDB and its
+    streams. `goes_back_with_it`: the files that each start restores together with the snapshot. `allowed_origins`: of
+    web pages that may call the API.
     """
 
     port: int
@@ -106,11 +90,7 @@ class LocalAwsAddress:
 
 @dataclass(frozen=True)
 class LocalAws:
-    """A running local AWS.
-
-    `directory`: the folder of its state.
-    `was_killed`: whether the previous run was killed. If so, this run started from a snapshot made before the kill.
-    """
+    """A running local AWS with its state in `directory`. `was_killed`: whether it continues after a kill."""
 
     directory: Path
     address: LocalAwsAddress
@@ -132,10 +112,7 @@ class LocalAws:
 
     @property
     def client_options(self) -> dict[str, Any]:
-        """Keyword arguments for boto3.client, for every service except DynamoDB.
-
-        For DynamoDB, use the clients of `Engine` in local/world/dynamodb_engine.py.
-        """
+        """Keyword arguments for boto3.client, except for DynamoDB, which has the clients of `Engine`."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
     def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
@@ -149,10 +126,7 @@ class LocalAws:
         return payload
 
     def list_mails(self) -> list[Mail]:
-        """Return all mails that this shop has ever sent, oldest first.
-
-        Each mail has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
-        """
+        """Return all mails ever sent, oldest first, with Source, To, Subject, BodyText, BodyHtml and Timestamp."""
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
@@ -163,10 +137,7 @@ class LocalAws:
         return None
 
     def save_snapshot(self) -> LocalAws:
-        """Stop the local AWS, make a snapshot, and start the local AWS again. This takes less than a second.
-
-        The address stays the same. Call this after every deploy, while no requests or events are in progress.
-        """
+        """Restart the local AWS at its address with a new snapshot, within a second. Call this after every deploy."""
         self.stop()
         return restart(self)
 
@@ -183,19 +154,11 @@ def start(
     rollback_files: Sequence[Path] = (),
     allowed_origins: Sequence[str] = (),
 ) -> LocalAws:
-    """Start the local AWS with the state in `directory` and wait until it answers (about half a second).
+    """Start the local AWS with the state in `directory`, stop an earlier process, and wait until it answers (0.5 s).
 
-    If a process of an earlier run is still running, it is stopped first. The internal port and the key are new at each
-    start.
-
-    `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
-    `public_port`: the port of the shop's API. If it is None, a free port is used.
-    `rollback_files`: files outside ministack's state that must match this state, such as checkpoints. Each snapshot
-    includes these files, and each start restores them, or deletes a file that the snapshot does not contain.
-    `allowed_origins`: the origins of web pages that may call the API.
-
-    Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
-    cannot be used.
+    `public_port`: of the shop's API; a free port if None. `rollback_files`: files outside ministack's state that must
+    match it, such as checkpoints. Each start restores them with the snapshot, or deletes those that it does not have.
+    Raises processes.ProcessFailed if the process does not start, and DamagedState if the snapshot cannot be used.
     """
     files = [str(file) for file in rollback_files]
     ports = processes.free_port(), public_port or processes.free_port()
@@ -252,10 +215,7 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 
 
 def _read_mail(file: Path) -> Mail | None:
-    """Read a mail file and return the mail, or None if the file is damaged.
-
-    A damaged file is no error, because only people and tests read the sent mails.
-    """
+    """Return the mail in a file, or None if it is damaged: only people and tests read the sent mails."""
     try:
         found: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -264,10 +224,7 @@ def _read_mail(file: Path) -> Mail | None:
 
 
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
-    """Return the environment variables of the ministack process.
-
-    The functions inherit these variables, so the result contains none of the user's own, such as credentials.
-    """
+    """Return the environment variables of ministack, and so of the functions: none of the user's own."""
     home = str(directory / TEMPORARY)
     return {
         "PATH": "/usr/bin:/bin",
@@ -295,10 +252,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
 
 
 def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Stop the local AWS. If it stops cleanly, make a snapshot of its state.
-
-    The snapshot is complete before it gets its final name, so a kill never leaves a partial snapshot.
-    """
+    """Stop the local AWS. If it stops cleanly, make a snapshot, which gets its final name when it is complete."""
     if processes.running_process_id(directory) is None or not processes.stop(directory):
         return
     if not (directory / UNSAVED_MARKER).exists():  # the user deleted the folder of the state
@@ -320,10 +274,7 @@ def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
 
 
 def find_snapshot(directory: Path) -> Path | None:
-    """Return the folder of the snapshot that the next start restores, or None if there is no snapshot.
-
-    Raises DamagedState if the snapshot's files changed or the folder of S3 objects is missing.
-    """
+    """Return the folder of the snapshot for the next start, or None. Raises DamagedState if its files changed."""
     for copy in (directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT):
         if copy.exists():
             check_manifest(copy)
@@ -334,12 +285,7 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Restore the newest snapshot. If there is no snapshot, delete the state of the local AWS and its S3 objects.
-
-    Without a snapshot, no deploy has finished, so the state is incomplete.
-
-    `rollback_files`: see `start`.
-    """
+    """Restore the newest snapshot. Without one, no deploy has finished: delete the incomplete state and S3 objects."""
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

@@ -1,16 +1,11 @@
 """The server process of the local AWS: serves ministack (the emulator of AWS) with a key, and the shop's API.
 
-local/laptop/aws_process.py starts this process. ministack itself checks no credentials, and it runs any code that a
-caller uploads. So a web page that could reach ministack could run programs as the developer. This process therefore has
-two ports on 127.0.0.1:
+ministack checks no credentials, and runs any code that a caller uploads. So a web page that could reach it could run
+programs as the developer. This process therefore has two ports on 127.0.0.1:
 
 - The internal port serves ministack below a secret path: the key, which is new at each start. SDKs and the AWS CLI
-  accept the key as part of the endpoint's URL, also for calls that they do not sign. Every request without the key,
-  including OPTIONS and WebSocket, is rejected before ministack handles it.
-- The public port serves the API of the shop at the path `/`, and `POST /local/tokens`, which signs a user in. This port
-  gives no access to the rest of ministack.
-
-Both ports and ministack run in the same event loop. So the check of the key needs no proxy process.
+  accept it as part of the endpoint's URL. Every other request, including OPTIONS and WebSocket, is rejected.
+- The public port serves only the API of the shop at `/`, and `POST /local/tokens`, which signs a user in.
 """
 
 from __future__ import annotations
@@ -114,11 +109,7 @@ class LocalAwsServer:
             await self._serve_api(scope, receive, send)
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request to the shop's API in ministack.
-
-        The request takes one of the MAX_CONCURRENT_REQUESTS slots only after its whole body was read. So a slow client
-        does not block other clients.
-        """
+        """Forward a request to the API in ministack, in a slot once its body is read: slow clients block nobody."""
         try:
             body = await asyncio.wait_for(_read_body(receive, MAX_API_REQUEST_BYTES), REQUEST_READ_TIMEOUT_SECONDS)
         except TimeoutError:
@@ -161,10 +152,7 @@ class LocalAwsServer:
 
 
 def _rewrite_for_api(scope: Scope) -> Scope:
-    """Rewrite a public request for ministack: add the API's path as a prefix, and remove the x-amz headers.
-
-    ministack (the emulator of AWS) selects a service by such headers, but the public port serves only the API.
-    """
+    """Add the API's path to a public request, and remove x-amz headers, by which ministack selects a service."""
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
     return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
@@ -176,11 +164,7 @@ def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
 
 
 def _replace_gateway_errors(send: Send) -> Send:
-    """Return an ASGI `send` function that replaces 5xx responses of the API gateway by problem documents (RFC 9457).
-
-    The functions send all their errors as application/problem+json. So an error with another content type comes from
-    the gateway, for example after a function timeout.
-    """
+    """Replace 5xx responses of the API gateway, such as a timeout's, by problem documents, as the functions send."""
     replaced = False
 
     async def checked(message: Message) -> None:
@@ -218,10 +202,7 @@ def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return the headers by lower-case name. The values of a repeated header are joined with commas.
-
-    So a check sees all values of a header, and a caller cannot hide a forbidden value behind an allowed value.
-    """
+    """Return the headers by lower-case name. Repeated ones are joined with commas, so that none hides another."""
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()
@@ -230,10 +211,7 @@ def _headers(scope: Message) -> dict[str, str]:
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
-    """Return whether the content type is JSON.
-
-    A page of another origin cannot send this content type without a CORS preflight request, which the server rejects.
-    """
+    """Return whether the content type is JSON, which pages of other origins can send only with a CORS preflight."""
     return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
 
 
@@ -257,10 +235,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
-    """Read and return the body. If it is longer than `max_bytes`, stop early and return only the first part.
-
-    This first part is also longer than `max_bytes`, so that the caller detects a body that is too long.
-    """
+    """Return the body. If it is longer than `max_bytes`, stop early with a part that is longer, too."""
     body = b""
     while len(body) <= max_bytes:
         message = await receive()
@@ -271,11 +246,7 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 
 
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
-    """Make ministack's JWT authorizer send the secret key of the internal port when it fetches the user pool's JWKS.
-
-    The JWKS are the public keys that verify tokens. ministack sends no other request to itself. It fetches the keys of
-    another OpenID provider from there.
-    """
+    """Make ministack's JWT authorizer send the key when it fetches the JWKS (public keys), also another provider's."""
     fetch, itself = apigateway._urlopen_async, f"http://{apigateway._HOST}:{apigateway._PORT}/"
 
     async def fetch_with_key(url: str, *rest: Any) -> Any:
@@ -290,7 +261,7 @@ def _limit_batches() -> None:
 
 
 def _finish_invocations_before_updates() -> None:
-    """If a function's code changes, stop the function's process only after the current invocation, as AWS does.
+    """Let the current invocation end before a function's new code starts, as AWS does.
 
     ministack itself stops the process at once, and the messages of the invocation stay invisible for minutes.
     """
@@ -333,10 +304,7 @@ def verify_links_with_key(key: str) -> None:
 
 
 def main(directory: Path) -> None:
-    """Serve the internal and the public port until SIGTERM. At SIGTERM, ministack (which emulates AWS) saves its state.
-
-    `directory`: the folder of the local AWS. It contains the address file with the ports and the key.
-    """
+    """Serve both ports until SIGTERM, at which ministack saves its state. `directory` has the address file."""
     processes.raise_open_files_limit()
     logging.getLogger().setLevel(logging.WARNING)  # at INFO, ministack logs the addresses of each mail and user
     address = LocalAwsAddress.read(directory)

@@ -1,8 +1,7 @@
-"""Measures how far each consumer is behind, and reports a consumer that cannot keep up.
+"""Measures how far each consumer is behind: a poller of the table's stream, or the queue of a function.
 
-A consumer is a poller of the table's stream, or the SQS queue of a function that handles published events. The API
-accepts orders faster than a laptop can produce their invoices, mails and other effects. This is no error, but a user
-must see that some effects of an order are still missing.
+The API accepts orders faster than a laptop can produce their invoices, mails and other effects. This is no error, but a
+user must see that some effects of an order are still missing.
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ REPORT_INTERVAL_SECONDS = 10.0
 
 
 class BacklogMonitor(threading.Thread):
-    """Measures the lag of all consumers every two seconds and writes it to a file for other processes.
+    """Measures the lag of all consumers every two seconds, and writes it to a file for other processes.
 
-    `readers`: returns the pollers of the stream.
-    `waiting`: returns the unfinished messages by queue name.
-    `consumer_lags`: the last measurement. `full_disk`: a sentence if the disk is too full for writes, else None.
+    `readers`: returns the pollers of the stream. `waiting`: returns the unfinished messages by queue name. `full_disk`:
+    a sentence if the disk is too full for writes, else None.
     """
 
     def __init__(
@@ -68,11 +66,9 @@ class BacklogMonitor(threading.Thread):
                 continue
 
     def measure(self) -> None:
-        """Measure the lag of all consumers once, and log which consumers are behind or have caught up.
+        """Measure the lag of all consumers, and log which are behind (LAG_THRESHOLD_SECONDS) or have caught up.
 
-        The lag of a stream poller is the age of its oldest unfinished record. The lag of a queue is the age of its
-        oldest message that was not received yet. A consumer is behind if its lag is at least LAG_THRESHOLD_SECONDS
-        (ops/targets.py). While a consumer is behind, the journal gets an entry every REPORT_INTERVAL_SECONDS.
+        The lag is the age of the oldest unfinished record, or of the oldest message that was not received yet.
         """
         now = self._clock()
         self._check_disk()
@@ -109,10 +105,7 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """Return how far each consumer (a stream poller or a queue) was behind at the last measurement.
-
-    The shop's process writes the file every two seconds. While the shop starts or stops, there is no file: returns [].
-    """
+    """Return how far each consumer was behind at the last measurement; [] while the shop starts or stops."""
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):
@@ -120,9 +113,6 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
 
 
 def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, Unfinished]]:
-    """Return a function that counts the messages of each queue that a function of the stack consumes.
-
-    Messages that are being processed or wait for a retry are counted too.
-    """
+    """Return a function that counts the unfinished messages of each queue that a function of the stack consumes."""
     ours = [queue for queue in queues.by_name.values() if queue.function]
     return lambda: {queue.name: queues.count_unfinished(queue) for queue in ours}

@@ -18,10 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
-"""The allowed values of Sec-Fetch-Site.
-
-"same-origin": the server's own page sent the request. "none": the user entered the URL or opened a bookmark.
-"""
+""""same-origin": the server's own page sent the request. "none": the user entered the URL or opened a bookmark."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -33,14 +30,11 @@ def rejection_reason(
     *,
     allow_navigation: bool = True,
 ) -> str | None:
-    """Return the reason to reject a request, or None if the request is allowed.
+    """Return the reason to reject a request, or None if it is allowed.
 
-    `headers`: the headers by lower-case name.
-    `port`: the port of 127.0.0.1 that the server listens on.
-    `allowed_origins`: the origins of web pages that may call the server, such as http://localhost:5173. `*` allows all
-    origins. The browser also checks the CORS headers that the API sends to these pages.
-    `allow_navigation`: whether a user may follow a link from another page to this server. This is safe if a GET request
-    changes nothing.
+    `headers`: by lower-case name. `port`: on which the server listens. `allowed_origins`: of pages that may call the
+    server; `*` for all. `allow_navigation`: whether a user may follow a link from another page to here, which is safe
+    if GET changes nothing.
     """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:

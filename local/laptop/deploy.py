@@ -1,10 +1,7 @@
-"""Deploys a synthesized CDK stack to the local AWS: an adapted template, and the source code of the functions.
+"""Deploys a synthesized stack to the local AWS: an adapted template (`ADAPTATIONS`), and the functions' source code.
 
-`ADAPTATIONS` lists the changes of the template, each with its reason.
-
-The CDK's asset bundle is not used here, because it contains packages that were built for the processors of AWS Lambda.
-Instead, the source folder is uploaded without packages. The functions import packages from the virtual environment of
-the local AWS process.
+The CDK's bundle has packages for the processors of AWS Lambda, so it is not used: the functions import packages from
+the virtual environment of the local AWS process.
 """
 
 from __future__ import annotations
@@ -43,12 +40,7 @@ class DeployFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """A change of the template for one type of resource.
-
-    `resource_type`: a CloudFormation resource type, or "Output" for the outputs of the stack.
-    `reason`: why ministack (the emulator of AWS) or the local shop needs the change.
-    `change`: takes a resource and returns the changed resource, or None to omit the resource from the template.
-    """
+    """A change of the template for a resource type, or "Output". `change`: returns the resource, or None to omit it."""
 
     resource_type: str
     reason: str
@@ -108,12 +100,7 @@ ADAPTATIONS = (
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A CloudFormation stack in the local AWS, with its template, its outputs and its resources.
-
-    `resources`: the physical name of each resource, by logical id.
-    `changed`: True if this object is the result of `deploy`, and this call created or updated the stack.
-    `created`: True if this object is the result of `deploy`, and this call created the stack.
-    """
+    """A stack in the local AWS. `resources`: physical names by logical id. `changed`, `created`: by this `deploy`."""
 
     template: Mapping[str, Any]
     outputs: Mapping[str, str]
@@ -152,13 +139,10 @@ class DeployedStack:
 def deploy(
     aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, variables: Mapping[str, str] | None = None
 ) -> DeployedStack:
-    """Create or update the stack `name`, wait until it is complete (about 1 s), and return it.
+    """Create or update the stack `name`, wait until it is complete (about 1 s), and return it. Safe to repeat.
 
-    `source`: the folder with the source code of the functions (functions/). `variables`: new values of environment
-    variables, by name, for the functions whose template defines them.
-
-    Safe to repeat: without a change, the stack is not updated. Raises DeployFailed if CloudFormation rejects the
-    template or rolls back.
+    `source`: the folder functions/. `variables`: new values of environment variables, for the functions whose template
+    defines them. Raises DeployFailed if CloudFormation rejects the template or rolls back.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, upload_code(aws, source), variables or {}), sort_keys=True)
@@ -194,10 +178,7 @@ def deploy(
 
 
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
-    """Return the deployed stack with this name. Raises ClientError if it is not deployed.
-
-    Its `template` lacks the resources that ministack (the emulator of AWS) does not support.
-    """
+    """Return the deployed stack, without the resources that ministack lacks. Raises ClientError if there is none."""
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
 
@@ -288,10 +269,7 @@ def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[s
 
 
 def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
-    """Create the EventBridge archives of the template. Safe to repeat.
-
-    This calls the EventBridge API, because ministack's CloudFormation does not support archives.
-    """
+    """Create the EventBridge archives, which ministack's CloudFormation does not support. Safe to repeat."""
     client = boto3.client("events", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
         if resource["Type"] != "AWS::Events::Archive":
@@ -309,10 +287,7 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
 
 
 def _set_loop_detection(aws: LocalAws, stack: DeployedStack) -> None:
-    """Set which functions may invoke themselves through a queue (RecursiveLoop). Safe to repeat.
-
-    This calls the Lambda API, because ministack's CloudFormation ignores the property.
-    """
+    """Set RecursiveLoop of functions, which ministack's CloudFormation ignores. Safe to repeat."""
     client = boto3.client("lambda", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
         if resource["Type"] == "AWS::Lambda::Function":
@@ -323,10 +298,7 @@ def _set_loop_detection(aws: LocalAws, stack: DeployedStack) -> None:
 
 
 def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
-    """Verify the functions' sender addresses in SES, so that the functions can send mails. Safe to repeat.
-
-    On AWS, the owner of an address must verify the address.
-    """
+    """Verify the functions' sender addresses in SES, as their owner does on AWS. Safe to repeat."""
     client = boto3.client("sesv2", **aws.client_options)
     for resource in stack.template["Resources"].values():
         sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")

@@ -32,10 +32,7 @@ FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "lin
 
 
 def fork_workers(spans: Path | None = None) -> None:
-    """Make ministack fork all further worker processes of Python functions. Does nothing if the system is not Linux.
-
-    `spans`: the file to which the workers append their AWS requests. If it is None, they do not measure requests.
-    """
+    """Make ministack fork further workers of Python functions, on Linux. `spans`: the file of AWS requests, or None."""
     if FORK_CONTEXT is None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.laptop.worker_packages"])
@@ -67,10 +64,7 @@ def _detach_descriptor(duplicate: Any) -> int:
 
 
 class ForkedWorker:
-    """A forked process that runs a script as main module.
-
-    This class has only the attributes and methods of subprocess.Popen that ministack uses.
-    """
+    """A forked process that runs a script as main module, as the part of subprocess.Popen that ministack uses."""
 
     def __init__(self, script: str, *, cwd: str, env: Mapping[str, str], spans: Path | None = None) -> None:
         assert FORK_CONTEXT is not None
@@ -113,10 +107,7 @@ class ForkedWorker:
 
 
 def _run_script(script: str, cwd: str, env: Mapping[str, str], spans: Path | None, *files: int) -> None:
-    """Set up the standard streams, os.environ, sys.path and sys.argv as `python script` does, and run the script.
-
-    This function runs in the forked process.
-    """
+    """Run the script in the forked process, with streams, os.environ, sys.path and sys.argv as `python script` has."""
     for target, number in enumerate(files):
         os.dup2(number, target)
         os.close(number)

@@ -1,8 +1,7 @@
 """The HTTP server of the shop's web page and of the payment provider: one thread per connection, on 127.0.0.1.
 
-The server rejects requests from web pages of other origins (local/laptop/browser_guard.py), and requests with a chunked
-body (Transfer-Encoding). The response to a rejected request is a problem document (RFC 9457). A `Site`
-(local/page/server.py or local/laptop/payment_provider.py) answers the requests that the server does not reject.
+It rejects requests from web pages of other origins (local/laptop/browser_guard.py) or with a chunked body, with a
+problem document (RFC 9457). A `Site` answers all others.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ WriteBytes = Callable[[bytes], object]
 
 
 class InvalidField(Exception):
-    """A field of the request is invalid.
-
-    `field`: the name of the field. `reason`: why the value is rejected.
-    """
+    """A field of the request is invalid. `reason`: why the value is rejected."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -59,10 +55,7 @@ class NoSuchResource(Exception):
 
 @dataclass
 class PageRequest:
-    """A request whose path starts with /local/.
-
-    `path_parameters`: the values of the placeholders in the route by name, such as `id` in /local/orders/{id}/entries.
-    """
+    """A request whose path starts with /local/. `path_parameters`: the placeholders of the route with their values."""
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -71,10 +64,7 @@ class PageRequest:
 
     @property
     def json_body(self) -> dict[str, Any]:
-        """The JSON object in the body.
-
-        Raises InvalidField if the body is not a JSON object, or if the Content-Type is not application/json.
-        """
+        """The JSON object in the body. Raises InvalidField if it is none, or if the Content-Type is another."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):  # not JSON, or nested too deeply
@@ -84,10 +74,7 @@ class PageRequest:
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
-        """Return the number in the query parameter `name`, but at most `maximum`.
-
-        Without the parameter, return `default`. Raises InvalidField if the value is not a number.
-        """
+        """Return a query parameter, at most `maximum`, or the default. Raises InvalidField if it is not a number."""
         text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
             raise InvalidField(name, "must be a number")
@@ -96,10 +83,9 @@ class PageRequest:
 
 @dataclass
 class HttpResponse:
-    """An HTTP response. A body of bytes or str is sent unchanged. Any other body is sent as JSON.
+    """An HTTP response. A body of bytes or str is sent unchanged, any other as JSON.
 
-    `stream`: a function that sends the body in parts. Its argument is a function that writes bytes to the client. If
-    `stream` is set, `body` is not used, and the response ends when `stream` returns.
+    `stream`: sends the body in parts instead, with a function that writes bytes, and returns at the end.
     """
 
     body: Any
@@ -129,19 +115,13 @@ def field_problem_response(error: InvalidField) -> HttpResponse:
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """Return a response with a file of the web page or of Swagger UI: index.html for `/`.
-
-    Returns 404 if there is no file at `path`.
-    """
+    """Return a file of the web page or of Swagger UI (index.html for `/`), or 404."""
     folder = SWAGGER_UI_FOLDER if path.removeprefix("/") in SWAGGER_UI_FILES else PAGE_FOLDER
     return _serve_file(folder, path, lambda _: PAGE_CONTENT_SECURITY_POLICY)
 
 
 def serve_docs_file(path: str) -> HttpResponse:
-    """Return a response with a file of the documentation site: the index.html of the folder if `path` ends with `/`.
-
-    Returns 404 if there is no file at `path`, also if `make site` has not built the site yet.
-    """
+    """Return a file of the documentation site, or 404, also if `make site` has not built it yet."""
     return _serve_file(DOCS_FOLDER, path, _docs_policy)
 
 
@@ -162,9 +142,8 @@ def _serve_file(folder: Path, path: str, policy: Callable[[bytes], str]) -> Http
 
 
 def _docs_policy(content: bytes) -> str:
-    """Return the Content-Security-Policy of a page of the documentation site.
+    """Return the Content-Security-Policy of a documentation page, which allows inline scripts by their hashes.
 
-    The theme (Material for MkDocs) has inline styles, and inline scripts, which the policy allows by their hashes:
     https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/script-src
     """
     digests = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in INLINE_SCRIPT.findall(content))
@@ -176,10 +155,7 @@ class Site(Protocol):
     """An object that answers the requests of a `LoopbackServer`: the server of the web page or the payment provider."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Return the response to a request. Return an error response instead of raising an error.
-
-        `target`: the path and the query string. The names in `headers` are in title case, such as Content-Type.
-        """
+        """Return the response, also for an error. `target`: path and query. `headers`: in title case (Content-Type)."""
 
 
 class LoopbackServer(ThreadingHTTPServer):
@@ -226,10 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  http.server's names
 
     def _reject(self, status: HTTPStatus, detail: str) -> None:
-        """Send an error response and close the connection.
-
-        Reads the rest of the request first. Otherwise TCP could reset the connection, and the response would be lost.
-        """
+        """Send an error response, after the rest of the request is read: TCP could reset the connection otherwise."""
         self.close_connection = True
         self._send(problem_response(status, detail))
         self.wfile.flush()

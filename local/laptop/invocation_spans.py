@@ -1,8 +1,6 @@
-"""Builds journal entries from the measured invocations and AWS requests of the functions.
+"""Builds journal entries from the measured invocations and AWS requests of the functions, which share a file.
 
-local/laptop/measured_invocations.py and local/laptop/measured_requests.py append lines to the same file. A worker
-process runs one invocation at a time. So all requests of the process before the line of an invocation belong to this
-invocation.
+A worker process runs one invocation at a time. So all its requests before an invocation's line belong to this.
 """
 
 from __future__ import annotations

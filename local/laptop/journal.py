@@ -30,19 +30,14 @@ BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
 """The fields with a meaning of their own. `_build_entry` copies all other fields unchanged, unless they are None."""
 
 JournalEntry = dict[str, Any]
-"""An entry of the journal: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
-
-The `kind` of the entry, such as "request" or "delivery", determines the further fields.
-"""
+"""An entry: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields that the kind determines."""
 
 
 class Journal:
-    """The journal, open for reading and writing. Thread-safe.
+    """The journal, open for reading and writing. Thread-safe. `on_entry`: called with each new entry.
 
-    `on_entry`: is called with each new entry.
-    `was_damaged`: whether the file was damaged and was replaced by an empty file.
-
-    Raises sqlite3.OperationalError if the file cannot be opened or written.
+    `was_damaged`: whether the file was replaced by an empty one. Raises sqlite3.OperationalError if it cannot be
+    opened.
     """
 
     def __init__(self, file: Path, on_entry: Callable[[JournalEntry], None] = lambda entry: None) -> None:
@@ -67,10 +62,8 @@ class Journal:
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        Optional fields are `at` (epoch seconds; the default is now), `order_id`, and `once`: the journal ignores a new
-        entry if an entry with the same `once` exists. All further fields are stored unchanged, unless they are None.
-
-        If the disk is full, the entries are not stored, but `on_entry` is still called with each entry.
+        Optional fields are `at` (epoch seconds), `order_id`, and `once`: an entry with a known `once` is ignored. All
+        other fields are stored unless they are None. If the disk is full, only `on_entry` is called.
         """
         entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
@@ -87,12 +80,7 @@ class Journal:
             self._new.notify_all()
 
     def _insert(self, entries: list[tuple[str | None, JournalEntry]]) -> list[JournalEntry]:
-        """Insert entries, and return the inserted entries.
-
-        `entries`: pairs of a text `once` (or None) and an entry. An entry whose `once` exists already is not inserted.
-
-        After about every 1000 entries, this method also deletes old entries, so that about MAX_ENTRIES entries remain.
-        """
+        """Insert pairs of a text `once` (or None) and an entry, return the new entries, and limit their number."""
         new, last = [], 0
         self._database.execute("BEGIN")
         for once, entry in entries:
@@ -152,10 +140,7 @@ def _build_entry(note: Mapping[str, Any]) -> JournalEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Return whether the file is damaged: SQLite cannot read it as a journal, or it has damaged pages.
-
-    Returns False if the file does not exist. Other errors, such as a locked file, do not count as damage.
-    """
+    """Return whether SQLite cannot read the file as a journal. Other errors, such as a locked file, do not count."""
     if not file.exists():
         return False
     try:

@@ -1,7 +1,4 @@
-"""Writes, reads and rotates the local shop's log files. A log that reaches MAX_LOG_BYTES is renamed to `*.before`.
-
-The output of the local DynamoDB and of the local AWS is a log, too (`limit_output`).
-"""
+"""Writes, reads and rotates the local shop's log files: from MAX_LOG_BYTES on, a log is renamed to `*.before`."""
 
 from __future__ import annotations
 
@@ -44,10 +41,7 @@ def read_log(log: Path, max_bytes: int = 2 * MAX_LOG_BYTES) -> bytes:
 
 
 def limit_output(log: Path) -> None:
-    """Copy a log of MAX_LOG_BYTES or more to `*.before`, and empty it. A line that is written meanwhile can be lost.
-
-    Use this for the output of a process. The process keeps the file open, so it would still write to a renamed file.
-    """
+    """Copy a large log to `*.before`, and empty it: a process that keeps it open would write to a renamed file."""
     with suppress(FileNotFoundError):  # the folder of the state was deleted
         if log.stat().st_size >= MAX_LOG_BYTES:
             with suppress(OSError):  # the disk is full

@@ -174,10 +174,7 @@ def _order_id_of(line: LogLine) -> str | None:
 
 
 def parse_log_line(text: bytes | str) -> list[NewEntry]:
-    """Return the journal entries for a line of the functions' log.
-
-    Returns [] if the line is not JSON, has an unknown message, or lacks a field.
-    """
+    """Return the entries for a line of the functions' log; [] if it is not JSON, is unknown, or lacks a field."""
     try:
         line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
@@ -187,11 +184,7 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """A thread that reads new lines of the functions' log and of `spans`, and adds entries to the journal.
-
-    `spans`: the file of measured invocations (local/laptop/invocation_spans.py). Skips the lines that exist at the
-    start.
-    """
+    """A thread that adds entries to the journal from new lines of the functions' log and of measured invocations."""
 
     def __init__(self, log: Path, spans: Path, journal: Journal) -> None:
         super().__init__(name="narrator", daemon=True)

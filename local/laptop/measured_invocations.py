@@ -1,8 +1,4 @@
-"""Measures the invocations of Lambda functions in the local AWS, for the traces of the shop's web page.
-
-This code runs in the process of the local AWS, in ministack (the emulator of AWS). Each invocation becomes a line of a
-file, which local/laptop/invocation_spans.py reads.
-"""
+"""Measures the Lambda invocations in the local AWS, inside ministack, for the traces of the shop's web page."""
 
 from __future__ import annotations
 
@@ -47,10 +43,7 @@ def measure_invocations(file: Path) -> None:
 
 
 def describe_event(event: Any, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe what an invocation received: stream records or messages, each with its outcome.
-
-    `result`: ministack's result, {"status": "ok", "result": what the handler returned} or {"status": "error"}.
-    """
+    """Describe the stream records or messages of an invocation with their outcomes. `result`: that of ministack."""
     crashed = result.get("status") != "ok"
     answer = result.get("result")
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None

@@ -21,10 +21,7 @@ from functions.model.retries import retry_delay_seconds
 from local.laptop.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 HELD_UNTIL = "held_until"
-"""The field of a message with the time until which the message is hidden after an event source mapping received it.
-
-If the message's `visible_at` is another time, the function has set its own visibility timeout. Do not change it.
-"""
+"""Until when a message is hidden since a mapping received it. If `visible_at` differs, the function has set it."""
 Message = dict[str, Any]
 
 

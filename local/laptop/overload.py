@@ -14,11 +14,10 @@ from local.laptop.backlog import read_consumer_lags
 
 MAX_LAG_SECONDS = 15
 MIN_WAITING = 500
-"""A consumer (a stream reader or a queue) is too slow if its lag and its waiting records or messages reach both limits.
+"""A consumer is too slow if its lag and its waiting records or messages reach both limits.
 
-The lag alone is not enough: after a laptop has slept, a few records are hours old. The number of records alone is not
-enough: the readers process 500 records of an import in seconds. If a consumer is at both limits, an order's last mail
-arrives after two minutes.
+The lag alone is not enough: after a laptop has slept, a few records are hours old. Nor is the number: the readers
+process 500 records of an import in seconds.
 """
 MAX_FILE_AGE_SECONDS = 10
 """The shop ignores a file with an older measurement, because it is from a killed run."""
@@ -27,10 +26,7 @@ CONSUMERS = {"event_publisher", *(level.function for level in SERVICE_LEVELS)}
 
 
 def find_overload(file: Path, method: str, path: str) -> str | None:
-    """Return why the shop accepts no new order now, or None if it accepts the request.
-
-    `file`: the consumers' lags. Only new orders are rejected. Other requests belong to an accepted order, or are small.
-    """
+    """Return why the shop accepts no new order now, or None, also for any other request. `file`: the lags."""
     if (method, path) != ("POST", "/orders") or not _is_recent(file):
         return None
     late = [one for one in read_consumer_lags(file) if one.name in CONSUMERS and one.waiting >= MIN_WAITING]

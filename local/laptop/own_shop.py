@@ -18,10 +18,7 @@ READY_SECONDS = 180
 
 
 class LaptopShop:
-    """A shop with its files in `state` and free ports, started and stopped by its command line.
-
-    `arguments`: further arguments of `python -m local up`. `up_process`: the process of `up`, or None before the start.
-    """
+    """A shop with its files in `state` and free ports, started and stopped by its command line."""
 
     def __init__(self, state: Path, *arguments: str) -> None:
         self.state, self.arguments = state, arguments

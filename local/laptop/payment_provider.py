@@ -76,16 +76,12 @@ PAYMENT_METHODS = {
 
 
 class PaymentProviderServer:
-    """The payment provider, as an HTTP server on 127.0.0.1.
+    """The payment provider, as an HTTP server on 127.0.0.1. Raises DamagedState if its events cannot be read.
 
-    `directory`: the folder of the file with all events. At each start, the provider rebuilds its state from the events.
-    `webhook_url`: the URL of the shop's API to which the provider sends its events.
-    `secret`: returns the secret that signs webhooks.
-    `key`: returns the API key. Callers with this key may make each request. With the client secret of a payment, a
-    browser may read and confirm that payment. Everybody may make a payment with `confirm=true`, and use the paths under
-    /test: unlike Stripe, so that the tutorial and the web page need no key.
-
-    Raises DamagedState if the events cannot be read or are incomplete.
+    `directory`: has all events, from which each start rebuilds the state. `webhook_url`: gets the events. `secret`:
+    returns the secret that signs webhooks. `key`: returns the API key, for all requests. The client secret of a payment
+    lets a browser read and confirm that payment. Everybody may make a payment with `confirm=true`, and use /test:
+    unlike Stripe, so that the tutorial and the web page need no key.
     """
 
     def __init__(
@@ -246,10 +242,9 @@ def _is_equal(given: str, expected: str) -> bool:
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
-    """Return the decoded lines of a JSON Lines file, or [] if the file does not exist.
+    """Return the lines of a JSON Lines file, without an incomplete last line, which a kill can leave.
 
-    Removes an incomplete last line, which a kill can leave, from the file. `required`: whether to raise DamagedState
-    for any other line that is not JSON. If False, the line is skipped.
+    `required`: whether to raise DamagedState for any other line that is not JSON, instead of skipping it.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -1,9 +1,8 @@
 """Polls the table's stream and invokes the Lambda functions, as the template's event source mappings define.
 
-The model in local/event_source_mappings decides which actions are due. An action is an invocation of a function, or
-the storing of a failed batch. This module executes the actions, with one thread for each event source mapping. After
-each round of actions, it saves a checkpoint: the position up to which all records are done. After a kill, a poller
-resumes after its checkpoint, and repeats the batches that were in progress.
+The model in local/event_source_mappings decides which actions are due. This module executes them, with one thread for
+each mapping, and saves a checkpoint after each round. After a kill, a poller resumes after its checkpoint, and repeats
+the batches that were in progress.
 """
 
 from __future__ import annotations
@@ -51,15 +50,9 @@ from ops.item_codec import decode_item
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
-"""The number of batches of a shard that are processed in parallel. It replaces the value in the template.
-
-Parallel batches never contain records of the same item, so the records of an item stay in order.
-"""
+"""The number of batches of a shard in parallel, instead of the template's. Records of an item stay in order."""
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
-"""The assumptions of the local shop about its stream: there is no retention limit.
-
-A laptop may sleep for days. Records that were not processed before the sleep must still be delivered after it.
-"""
+"""The stream has no retention limit: after a laptop has slept for days, all records are still delivered."""
 
 
 MAX_IMAGE_CHARACTERS = 8192
@@ -69,10 +62,7 @@ MAX_VALUE_CHARACTERS = 200
 
 @dataclass
 class CheckpointStore:
-    """Stores the checkpoint (the stream position) of each event source mapping, in one file.
-
-    Each save replaces the whole file atomically.
-    """
+    """Stores the checkpoint of each event source mapping in one file, which each save replaces atomically."""
 
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -87,10 +77,7 @@ class CheckpointStore:
         return False
 
     def get(self, name: str, stream_arn: str) -> dict[str, str]:
-        """Return the checkpoint of a mapping: for each shard id, the sequence number after which reading resumes.
-
-        `name`: the logical id of the event source mapping. Returns {} if the mapping has no checkpoint yet.
-        """
+        """Return, by shard id, the sequence number after which to read. `name`: the mapping's logical id."""
         return dict(self._read_all().get(f"{name} {stream_arn}", {}))
 
     def save(self, name: str, stream_arn: str, position: Mapping[str, str]) -> None:
@@ -111,10 +98,7 @@ class CheckpointStore:
 class StreamPoller(threading.Thread):
     """A thread that polls the stream for one event source mapping and invokes the mapping's function.
 
-    The chaos switches on the shop's web page set these attributes:
-    `disabled`: if True, the poller does not invoke the function.
-    `fail_next`: how many of the next invocations fail on purpose.
-    `repeat_next`: how many of the next batches are delivered twice, as Lambda may do.
+    Chaos switches set `disabled`, and how many of the next invocations fail and of the next batches come twice.
     """
 
     def __init__(
@@ -165,12 +149,9 @@ class StreamPoller(threading.Thread):
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the poller for the shop's web page.
+        """Return the state of the poller for the web page: `lag_ms` of the oldest record, and numbers of records.
 
-        `lag_ms`: the age of the oldest unfinished record in milliseconds.
-        `waiting`, `in_flight`, `retrying`: the numbers of unfinished records, by state (see `MappingLoad`).
-        `delivered`, `failed`: the numbers of delivered and of failed records. Each retry counts a record again.
-        `given_up`: the number of records that the poller sent to the failure store (an S3 bucket) and does not retry.
+        A retry counts a record again as delivered or failed. `given_up`: those in the failure store.
         """
         done, load = self._mapping.counters, self._load
         return {
@@ -206,10 +187,7 @@ class StreamPoller(threading.Thread):
         return stream["StreamArn"]
 
     def _read_stream(self) -> None:
-        """Read new records of all shards, and add them to the model of the event source mapping.
-
-        Skips a shard while its parent shard is unfinished, or while the model has too many unfinished records of it.
-        """
+        """Add new records of all shards to the model, unless the parent is unfinished or the model has too many."""
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
             for shard in shards:
@@ -235,10 +213,7 @@ class StreamPoller(threading.Thread):
         )["ShardIterator"]
 
     def _run_due_actions(self) -> None:
-        """Run the due actions until none is left, and save the checkpoint after each round.
-
-        The actions of a round run in parallel. The next round starts when all of them have ended.
-        """
+        """Run the due actions, those of a round in parallel, until none is left. Each round ends with a checkpoint."""
         while actions := self._mapping.due_actions(time.time()):
             outcomes = list(self._workers.map(self._execute, actions))
             for action, outcome in zip(actions, outcomes, strict=True):
@@ -256,11 +231,9 @@ class StreamPoller(threading.Thread):
             self._saved_checkpoint = dict(position)
 
     def _execute(self, action: Action) -> Outcome:
-        """Execute an action and return its outcome. An unexpected error also becomes an outcome and is not raised.
+        """Execute an action and return its outcome, also of an unexpected error: the next records would wait forever.
 
-        Without an outcome, the next records would wait forever. If an invocation ends with an unexpected error, it is
-        retried, and this attempt does not count against the retry limit. If the storing of a failed batch ends with an
-        error, the records of the batch are dropped.
+        An invocation is then retried without counting the attempt. A failed batch that cannot be stored is dropped.
         """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
@@ -305,10 +278,9 @@ class StreamPoller(threading.Thread):
     def _log_delivery(
         self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float, *, is_repeated: bool = False
     ) -> None:
-        """Add a journal entry for each order in the batch, with the outcome of the order's records.
+        """Add a journal entry for each order in the batch, with the outcome of its records, and one for all others.
 
-        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. `is_repeated`:
-        whether a chaos switch delivers the batch for a second time. Records that belong to no order share one entry.
+        `began_at`: epoch seconds. `is_repeated`: whether a chaos switch delivers the batch for a second time.
         """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
@@ -371,10 +343,7 @@ def start_pollers(
 
 
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the journal entry for a stream record.
-
-    Each poller builds an entry for every stream record. The journal stores only one entry: all have the same `once`.
-    """
+    """Build the journal entry for a stream record. Its `once` is the same for each poller, so it is stored once."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     type_name = str(image.get("type", {}).get("S", "an item without a type"))
@@ -414,10 +383,7 @@ def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
 
 
 def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return an image of a stream record with plain values. In a large image, long values are cut.
-
-    Only the images of orders are stored, and only on this laptop, because they may contain personal data.
-    """
+    """Return an order's image for this laptop with plain values; in a large image, long values are cut."""
     if image is None:
         return None
     text = json.dumps(decode_item(image), default=_plain)
@@ -446,21 +412,14 @@ def _order_id_of(event: Mapping[str, Any]) -> str | None:
 
 
 def _order_version_of(event: Mapping[str, Any]) -> str | None:
-    """Return the `version` attribute of an order after the change in a stream record.
-
-    Returns None if the changed item is not an order, or if the order was deleted.
-    """
+    """Return the `version` of an order after a change, or None for another item or a deletion."""
     image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
     version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
     return version
 
 
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
-    """Return the sequence numbers of the records in the batch that will be delivered again.
-
-    These are the first record that the function reported as failed, and all later records. If the invocation itself
-    failed, these are all records.
-    """
+    """Return the sequence numbers that will be delivered again: from the first failed record on, or all."""
     numbers = [record.sequence_number for record in action.records]
     match outcome:
         case InvocationReturned(response={"batchItemFailures": list(reported)}):
@@ -473,10 +432,7 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 
 
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
-    """Return the text of a journal entry about records that were delivered to a Lambda function.
-
-    `reader`: the name of the function. `records`: the number of records. `failed`: the number of retried records.
-    """
+    """Return the text of a journal entry about records for this Lambda function, of which some are retried."""
     if not failed:
         return f"{reader} processed {_format_record_count(records)}"
     if failed == records:

@@ -27,9 +27,7 @@ RETURNING, RETURNS_AT, OLDEST_SECONDS = "ReturningMessages", "NextReturnAt", "Ol
 class Unfinished:
     """The messages in a queue that can be received now, are being processed, or wait for their next delivery.
 
-    `messages`: their number. `oldest_seconds`: the age of the oldest message that was not received yet.
-    `returning`: how many messages were received and wait for their next delivery.
-    `returns_at`: the time of the first such delivery, in epoch seconds, or 0.
+    `returning`: how many wait for it. `returns_at`: the epoch seconds of the first such delivery, or 0.
     """
 
     messages: int
@@ -40,12 +38,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class StackQueue:
-    """An SQS queue of the stack with its dead-letter queue.
-
-    `function`: the Lambda function that consumes the queue, or None if the consumer is outside the stack, such as the
-    warehouse.
-    `max_receive_count`: the number of deliveries after which a message moves to the dead-letter queue.
-    """
+    """An SQS queue of the stack. `function`: which consumes it; None if the consumer is outside the stack."""
 
     name: str
     url: str
@@ -69,12 +62,10 @@ class StackQueues:
         return {name: queue.max_receive_count for name, queue in self.by_name.items()}
 
     def status(self) -> list[dict[str, Any]]:
-        """Return a dict for each queue: its `name`, its `kind`, and how many messages it has in each state.
+        """Return for each queue its `name`, its `kind`, and how many messages it has in each state.
 
-        `kind`: "reaction" if a function of the stack consumes the queue, otherwise "foreign".
-        `waiting`, `in_flight`, `delayed`: the approximate numbers of messages in the queue.
-        `dead`: the number of messages in its dead-letter queue.
-        `returning`, `returns_at`: see `Unfinished`.
+        `kind`: "reaction" if a function of the stack consumes the queue, else "foreign". `dead`: in its dead-letter
+        queue.
         """
         return [self._status(queue) for queue in self.by_name.values()]
 
@@ -107,10 +98,7 @@ class StackQueues:
         return {str(name): value for name, value in found.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
-        """Receive and return one message from a queue, or return None if no message is visible.
-
-        If the caller does not delete the message, it becomes visible again after `visible_again_seconds`.
-        """
+        """Return a message from a queue, or None. Unless it is deleted, it is visible again after that time."""
         found = self._sqs.receive_message(
             QueueUrl=queue.url,
             VisibilityTimeout=visible_again_seconds,

@@ -19,10 +19,7 @@ RATE_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day":
 
 @dataclass(frozen=True)
 class Schedule:
-    """A rule of the stack that invokes functions at a fixed interval.
-
-    `targets`: for each invocation, the name of the function and the InputTransformer, or None if there is none.
-    """
+    """A rule that invokes functions at an interval. `targets`: their names, each with its InputTransformer or None."""
 
     rule_arn: str
     interval: timedelta
@@ -69,9 +66,7 @@ def find_schedules(stack: DeployedStack) -> list[Schedule]:
 
 
 def transform_event(transformer: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event that EventBridge sends to a target with this InputTransformer.
-
-    Only paths to a field of the event, such as `$.time`, are supported.
+    """Return the event for a target with this InputTransformer. Only paths such as `$.time` are supported.
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
     """
@@ -93,11 +88,7 @@ def parse_rate(expression: str) -> timedelta:
 def run_schedules(
     schedules: Sequence[Schedule], start: datetime, until: datetime, invoke: Callable[[str, dict[str, Any]], Any]
 ) -> Counter[str]:
-    """Run each schedule at several times between `start` and `until`, in the order of these times.
-
-    See `run_times` for the times. `invoke`: invokes a function with an event. Each function returns numbers by
-    name, such as `lapsed`. Returns the sum of these numbers by name.
-    """
+    """Run schedules at several times (`run_times`), and return the sums of the numbers that the functions return."""
     done: Counter[str] = Counter()
     runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
     for at, schedule in sorted(runs, key=lambda run: run[0]):
@@ -109,9 +100,8 @@ def run_schedules(
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
 
-    Each run also does the due work of the runs that were left out. But some work needs two runs with a pause: a second
-    run finishes an erasure at least 14 days after the first run. With these times, some runs come soon after the start
-    and others far apart, and 400 days take about 50 runs instead of 600,000.
+    Each run also does the work of those left out. But some work needs two runs: the second finishes an erasure at least
+    14 days after the first. So some runs come soon after the start and others far apart, about 50 in 400 days.
     """
     after = interval
     while start + after < until:

@@ -35,10 +35,7 @@ TOKEN_CACHE_SECONDS = 1800
 
 @dataclass(frozen=True)
 class RunningShop:
-    """The running local shop: its processes, its deployed stack, and its addresses.
-
-    `provider_url`: the URL of the payment provider.
-    """
+    """The running local shop: its processes, its deployed stack, and its addresses."""
 
     engine: Engine
     aws: LocalAws
@@ -65,10 +62,7 @@ class RunningShop:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
     def consumer_lags(self) -> list[ConsumerLag]:
-        """Return how far each stream poller and each queue was behind at the last measurement.
-
-        Returns [] while the shop starts or stops.
-        """
+        """Return how far each consumer was behind at the last measurement; [] while the shop starts or stops."""
         return backlog.read_consumer_lags(self.state / backlog.FILE)
 
     @property
@@ -76,17 +70,11 @@ class RunningShop:
         return self.stack.outputs["WarehouseQueueUrl"]
 
     def api_client(self, user: str | None = None) -> ApiClient:
-        """Return an API client that acts as this user. If `user` is None, the client is anonymous.
-
-        The client renews the user's access token before the token expires.
-        """
+        """Return an API client that acts as this user, with renewed access tokens; anonymous if None."""
         return ApiClient(self.api_url, self.token_supplier(user) if user else None)
 
     def token_supplier(self, user: str) -> Callable[[], str]:
-        """Return a function that returns an access token of this user, valid for at least half an hour.
-
-        A new token is valid for one hour, and the function caches it for half an hour.
-        """
+        """Return a function that returns an access token of this user, valid for at least half an hour."""
         return _cached_token(self.aws, self.stack, user)
 
 

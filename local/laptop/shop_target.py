@@ -17,10 +17,7 @@ from ops.targets import ShopTarget
 
 
 def find_local_target(state: Path | None = None) -> ShopTarget:
-    """Return the running local shop as a target of the operator tools. `state`: its folder, if it is not the default.
-
-    If the shop is not running or not ready, exit with an error message.
-    """
+    """Return the running local shop as a target of the operator tools, or exit with an error message."""
     shop = shop_client.require_running_shop(state or shop_client.STATE_FOLDER)
     return replace(local_target(shop), options=["--state", str(state)] if state else [])
 

@@ -105,13 +105,10 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 
 
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
-    """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
+    """Check that the table and the local AWS belong to the same shop, before the table is created.
 
-    `aws`: the directory of the local AWS, for the error message.
-    `fingerprint`: the fingerprint of the local AWS, which is compared with the fingerprint stored with the table.
-    `stack_is_new`: whether this start created the stack. If it is False, the table must exist.
-
-    Call this function before you create the table.
+    `aws`: for the error message. `fingerprint`: of the local AWS, compared with that stored with the table.
+    `stack_is_new`: whether this start created the stack; if not, the table must exist. Raises DamagedState.
     """
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:

@@ -1,7 +1,4 @@
-"""Supervises the processes of the local DynamoDB and the local AWS, and restarts a process that died.
-
-When the local AWS restarts, the stream pollers restart too. They read the table's stream and invoke Lambda functions.
-"""
+"""Restarts the local DynamoDB and the local AWS if they died, and then the stream pollers, too."""
 
 from __future__ import annotations
 
@@ -29,11 +26,8 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 class ProcessSupervisor(threading.Thread):
     """A thread that restarts the local DynamoDB and the local AWS if they died.
 
-    `start_readers`: starts and returns the stream pollers. The supervisor calls this function in its constructor, and
-    after each restart of the local AWS. It stops the pollers before each restart of the local AWS, and in `stop`.
-    `readers`: the running pollers; empty during a restart.
-    `reader_names`: the names of all pollers, also during a restart.
-    `restarts`: the number of restarts by process name.
+    `start_readers`: starts and returns the stream pollers, at first and after each restart of the local AWS. `readers`:
+    the running pollers; empty during a restart. `reader_names`: always all of them.
     """
 
     def __init__(
@@ -68,18 +62,12 @@ class ProcessSupervisor(threading.Thread):
             return False
 
     def kill(self, name: str) -> None:
-        """Kill a process and its process group with SIGKILL. The supervisor then restarts the process.
-
-        `name`: one of `process_names`. Raises KeyError for an unknown name.
-        """
+        """Kill a process of `process_names` and its group with SIGKILL, so that it is restarted. Raises KeyError."""
         if id := processes.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 
     def restart_readers(self) -> None:
-        """Restart the stream pollers soon, so that they use the event source mappings of a new deploy.
-
-        Safe to call in a signal handler.
-        """
+        """Restart the stream pollers soon, with the mappings of a new deploy. Safe to call in a signal handler."""
         self._readers_are_outdated.set()
 
     def run(self) -> None:
@@ -118,10 +106,7 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", "stream records since its last clean stop are delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the stream pollers again, and restore their attributes `disabled` and `fail_next`.
-
-        The chaos switches set these attributes, and a restart must not end the fault.
-        """
+        """Start the stream pollers again, with `disabled` and `fail_next`: a restart ends no fault of the user."""
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  for example, the local DynamoDB died: the next check retries

@@ -1,7 +1,6 @@
 """Prints the output of `make up`: the steps of the start, and the entries of the journal in colour.
 
-Colours are only for terminals. If stdout is a file or a pipe, it gets plain lines.
-The environment variable NO_COLOR switches colours off (https://no-color.org).
+Only terminals get colours, unless NO_COLOR is set (https://no-color.org).
 """
 
 from __future__ import annotations
@@ -47,11 +46,7 @@ Failure = tuple[str, str | None]
 
 
 class TerminalPrinter:
-    """Prints entries of the journal. An entry with the same text as the last printed entry is skipped.
-
-    After a failure, the printer also prints when the same reader or reaction has succeeded for the same order.
-    `is_muted`: prints no entries, as during the start.
-    """
+    """Prints entries of the journal, without repetitions, and with the success after a failure of the same order."""
 
     def __init__(self) -> None:
         self._last_printed = ""

@@ -26,10 +26,7 @@ def email_address(name: str) -> str:
 
 
 def get_access_token(aws: LocalAws, stack: DeployedStack, name: str) -> str:
-    """Return a new access token of a user. Create the user if necessary.
-
-    The token is valid for one hour. The Cognito app client in the template defines this time.
-    """
+    """Return a new access token of a user, valid for one hour. Create the user if necessary."""
     return sign_in(aws, stack, name)["AccessToken"]
 
 

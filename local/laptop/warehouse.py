@@ -47,12 +47,9 @@ CLAIM_SECONDS = 60
 
 @dataclass
 class PackingJob:
-    """A shipment that the warehouse is processing.
+    """A shipment that the warehouse is processing: the data of ShipmentRequested, and its message's receipt handle.
 
-    `shipment`: the data of the ShipmentRequested event.
-    `receipt`: the receipt handle of the SQS message that requested the shipment.
-    `next_step`: the next action of the warehouse on the shipment.
-    `due_at`: when the warehouse takes this step, in seconds of time.monotonic().
+    `due_at`: when the warehouse takes the `next_step`, in seconds of time.monotonic().
     """
 
     shipment: Mapping[str, Any]
@@ -63,10 +60,9 @@ class PackingJob:
 
 
 class LocalWarehouse(threading.Thread):
-    """A thread that simulates the warehouse: it packs, dispatches and delivers shipments, several in parallel.
+    """A thread that packs, dispatches and delivers shipments, several in parallel.
 
-    A shipment of fewer than HEAVY_QUANTITY pieces is dispatched at once. A dispatched shipment is delivered after
-    `travel_seconds`. `api`: an API client of the user `warehouse`. `log`: gets a sentence for each error.
+    A shipment of fewer than HEAVY_QUANTITY pieces is dispatched at once, and delivered after `travel_seconds`.
     """
 
     def __init__(
@@ -100,10 +96,7 @@ class LocalWarehouse(threading.Thread):
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
-        """Receive requests from the queue. Accept shipments for packing, and handle other requests at once.
-
-        Returns True if the queue may contain more messages.
-        """
+        """Accept requested shipments, and handle other requests at once. Return whether there may be more messages."""
         messages = self._sqs.receive_message(
             QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
@@ -129,10 +122,7 @@ class LocalWarehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree.
-
-        The answer may be "agree" even after some goods were sent, because the shop then cancels only the unsent goods.
-        """
+        """Refuse a cancellation if a shipment is packed but not sent. Of a partly sent order, the rest is cancelled."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
         self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
@@ -149,10 +139,7 @@ class LocalWarehouse(threading.Thread):
                 self._report_error(error)
 
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
-        """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
-
-        SQS delivers the request of the shipment again after its visibility timeout, and all steps begin again.
-        """
+        """Take all due steps of a shipment. If one fails, forget it and return the error: SQS delivers it again."""
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
                 self._take_next_step(parcel)
@@ -193,10 +180,7 @@ class LocalWarehouse(threading.Thread):
 
 
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
-    """Yield the requests in the warehouse's queue, and delete each request when the caller asks for the next request.
-
-    This is for a person who answers the requests instead of the local warehouse.
-    """
+    """Yield the requests in the warehouse's queue, and delete each afterwards, for a person who answers them."""
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
         for message in found:

@@ -1,8 +1,6 @@
-"""Imports the packages that all Lambda functions use, once for all worker processes.
+"""Imports the packages that all Lambda functions use, once for all worker processes, which share their memory.
 
-The fork server (local/laptop/forked_workers.py) imports this module, and then forks each worker process, which shares
-the memory of the imported packages. Each worker process itself imports the deployed modules of its function. The boto3
-session must not read environment variables in this module, because each worker process has its own variables.
+The boto3 session must not read environment variables here, because each worker process has its own.
 """
 
 import gc

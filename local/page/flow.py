@@ -1,9 +1,4 @@
-"""Describes the shop as nodes and edges, for the drawing on its web page.
-
-The nodes are made from the same declarations as the stack: the reactions (functions/model/reactions.py), the copies
-(functions/model/copies.py and totals.py), and the synthesized template. So the page draws a new reaction without a
-change of this module. The permissions of a reaction's Lambda show what the reaction changes.
-"""
+"""Describes the shop as nodes and edges, for the drawing on its web page, from the declarations of the stack."""
 
 from __future__ import annotations
 

@@ -35,11 +35,7 @@ class FlowMonitor:
         self._reader_of_mapping = {mapping_id(id): name for id, name in find_stream_mappings(running.stack.template)}
 
     def count_failures(self) -> dict[str, int]:
-        """Return the number of stored failures by node: parked records and messages, and failed batches.
-
-        Redriven failures do not count. Dead letters of schedules count at the node "schedules". Dead letters of
-        reactions do not count, because the status of each queue contains their number.
-        """
+        """Return the number of parked records and messages and of failed batches by node, without redriven failures."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._running.stack.outputs["FailuresBucket"])
         keys = {found["Key"] for page in pages for found in page.get("Contents", ())}
         counts = count_by_node(keys, self._reader_of_mapping)
@@ -47,10 +43,7 @@ class FlowMonitor:
         return counts | ({SCHEDULES: dead} if dead else {})
 
     def last_calls(self, node_id: str) -> list[JsonObject]:
-        """Return the last invocations of a node's Lambdas, newest first: {"invocation", "function", "at", "lines"}.
-
-        Raises NoSuchResource if there is no such node. A node without a Lambda has no calls.
-        """
+        """Return the last invocations of a node's Lambdas, newest first. Raises NoSuchResource if there is no node."""
         node = next((one for one in self.flow["nodes"] if one["id"] == node_id), None)
         if node is None:
             raise NoSuchResource("This node does not exist.")
@@ -59,10 +52,7 @@ class FlowMonitor:
 
 
 def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -> dict[str, int]:
-    """Return the number of failures by node. `keys`: all keys of the failure store, including redriven failures.
-
-    `reader_of_mapping`: the name of the reader by the id of its event source mapping.
-    """
+    """Return the number of failures by node. `reader_of_mapping`: its name by the id of its event source mapping."""
 
     def node_of(key: str) -> str:
         if key.startswith(PARKED_PREFIX):
@@ -74,11 +64,7 @@ def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -
 
 
 def read_last_calls(log: Path, functions: set[str | None]) -> list[JsonObject]:
-    """Return the last invocations of these functions from the end of the functions' log, newest first.
-
-    Reads the last LOG_TAIL_BYTES of the log. Returns at most MAX_CALLS invocations, each with at most MAX_LINES lines,
-    without the lines of metrics.
-    """
+    """Return at most MAX_CALLS last invocations, newest first, from the last LOG_TAIL_BYTES of the functions' log."""
     calls: dict[str, JsonObject] = {}
     for line in _tail_lines(log):
         if line.get("function") in functions and "message" in line:

@@ -1,7 +1,4 @@
-"""Opens one item of the table for the shop's web page: as it is stored, with its sources and its copies.
-
-The relations come from the declarations (functions/model/copies.py and totals.py), so no request is sent for them.
-"""
+"""Opens one item of the table for the web page: as it is stored, with its declared sources and copies."""
 
 from __future__ import annotations
 
@@ -33,10 +30,9 @@ ARCHIVING = "ARCHIVING"
 
 @dataclass(frozen=True)
 class Relation:
-    """An item, or a range of items, to which an item is related.
+    """An item, or a range of items, to which an item is related; `pk` and `how` are "" if the key is unknown.
 
-    `kind`: the kind of the relation, such as "snapshot". `pk`, `sk`: the key. `how`: "=" if `sk` is a whole sort key,
-    "begins_with" if it is the beginning of sort keys. `pk` and `how` are "" if the key is unknown.
+    `kind`: such as "snapshot". `how`: "=" if `sk` is a whole sort key, "begins_with" if it is the beginning of keys.
     """
 
     kind: str
@@ -47,7 +43,7 @@ class Relation:
 
 
 def open_item(running: RunningShop, pk: str, sk: str) -> JsonObject:
-    """Read an item with one GetItem, and return it with its size, its cost, its sources and its copies.
+    """Read an item with one GetItem, and return it with its size, cost, sources and copies.
 
     Raises InvalidField if a key is invalid, NoSuchResource if there is no such item, and errors of the client.
     """
@@ -76,10 +72,7 @@ def open_item(running: RunningShop, pk: str, sk: str) -> JsonObject:
 
 
 def read_only_table(running: RunningShop) -> Table:
-    """Return the shop's table, with a new DynamoDB client at each call. The client refuses to send a write.
-
-    `run_pattern` shows all requests of its client to the user, so two queries must not share one client.
-    """
+    """Return the table with a new client, whose requests are shown to the user, and which refuses to write."""
     client = running.engine.dynamodb()
     client.meta.events.register("before-call.dynamodb", _refuse_write)
     return Table(client, running.table_name, ROWS_BY_TYPE)
@@ -98,11 +91,7 @@ def read_price(units: float) -> JsonObject:
 
 
 def item_to_json(image: Image) -> JsonObject:
-    """Return an item as it is stored, in DynamoDB JSON, with its size. Binary values are in base64.
-
-    The attributes are in the order of the declaration, keys first. `source`: how the item is derived, and from which
-    type, such as "snapshot of Order"; "" if it is not derived.
-    """
+    """Return an item in DynamoDB JSON, with binary values in base64, its size, and its source ("" if none)."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     declared = [*ALL_KEY_ATTRIBUTES, "type", "schema", *(row.fields if row else ())]
     ordered = {name: image[name] for name in (*declared, *image) if name in image}

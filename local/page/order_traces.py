@@ -61,9 +61,8 @@ EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderA
 class Span:
     """A step of a trace, with its measured times in epoch seconds.
 
-    `id`: stays the same while the trace grows, so a URL can contain it. `segments`: dicts with `state` ("working",
-    "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the journal entries of the span.
-    `fold`: "copy" or "marker" if the page may show the spans with this `fold` together, as one line.
+    `id`: stays the same while the trace grows. `segments`: dicts with `state` ("working", "waiting" or "failed"),
+    `began_at` and `ms`. `fold`: "copy" or "marker" if the page may show such spans together, as one line.
     """
 
     id: str
@@ -144,11 +143,7 @@ class _Write:
 
 
 def build_trace(entries: Sequence[JournalEntry], now: float | None = None) -> dict[str, Any]:
-    """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's journal entries.
-
-    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: the time
-    in epoch seconds; the default is the current time.
-    """
+    """Return the trace of an order, oldest chapter first: {"chapters": [...]}, see `_chapter_to_json`."""
     chapters = _Builder(entries).chapters(time.time() if now is None else now)
     return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
 
@@ -158,11 +153,9 @@ def describe_span(
 ) -> dict[str, Any] | None:
     """Return all details of the span with this id, or None if no span has this id.
 
-    The result's `entries` are the span's journal entries, with images and AWS requests. For a reaction, `reaction` is
-    its declared effect, and the guard that prevents a second delivery from repeating the effect. For failed work that
-    is stored and can be redriven, `failure` is the key of the failure.
-
-    `max_receive_counts`: by reaction, after how many deliveries its message becomes a dead letter.
+    `entries`: its journal entries, with images and AWS requests. `reaction`: the declared effect, and the guard against
+    its repetition. `failure`: the key of failed work that can be redriven. `max_receive_counts`: by reaction, after how
+    many deliveries its message becomes a dead letter.
     """
     span = next((one for one in _Builder(entries).spans if one.id == id), None)
     if span is None:
@@ -408,10 +401,7 @@ class _Builder:
                     span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
 
     def _split_reader(self, reader: Span, records: list[Span], attempts: list[dict[str, Any]]) -> Span:
-        """Return a span for some records of a reader's batch, with the copies that the reader made of these records.
-
-        Only the first span of a batch has the capacity units of the batch, so that sums count them once.
-        """
+        """Return a span for some records of a reader's batch. Only the first span has the batch's units."""
         sequences = [record.entries[0]["sequence"] for record in records]
         span = Span(f"{reader.name}-{sequences[0]}", reader.kind, reader.name, entries=reader.entries)
         span.segments, span.detail, span.problem = list(attempts), "same batch", reader.problem
@@ -519,10 +509,7 @@ def _continues(chapter: list[Span], root: Span, now: float) -> bool:
 
 
 def _cause_from_outside(span: Span) -> str | None:
-    """Return "expiry" or "restore" if a stream record has one of these causes outside the shop, else None.
-
-    "expiry": DynamoDB removed an item whose ttl had passed. "restore": a tool wrote the items of an archived order.
-    """
+    """Return "expiry" if a record's item had expired, "restore" if a tool wrote archived items, else None."""
     if span.kind != "record":
         return None
     entry = span.entries[0]

@@ -67,10 +67,7 @@ class PatternExplorer:
         self._known = read_only_table(running)
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
-        """Return all access patterns (named queries) with their arguments, and example values by argument name.
-
-        `customer_id`: the signed-in customer, or None. Example values such as order ids come from this customer's
-        orders, or, if there are none, from the orders of all customers.
+        """Return all access patterns with their arguments, and examples, of this customer's orders or of all.
 
         Also returns the indexes with their partitions, and the attributes of each item type with their DynamoDB types.
         """
@@ -88,13 +85,10 @@ class PatternExplorer:
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
-        """Run the access pattern with this id and return its requests, its items as they are stored, and its cost.
+        """Run an access pattern, and return its requests, its items as they are stored, and its cost.
 
-        `said`: the request body with the fields in PATTERN_FIELDS. `filter` and `project` are texts for DynamoDB's own
-        filter and projection (ops/query/expressions.py).
-
-        Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid, and
-        errors of the DynamoDB client.
+        `said`: the fields in PATTERN_FIELDS. `filter` and `project` are texts (ops/query/expressions.py). Raises
+        NoSuchResource, InvalidField, and errors of the DynamoDB client.
         """
         pattern = _find_pattern(id)
         _check_fields(said, PATTERN_FIELDS)
@@ -115,10 +109,9 @@ class PatternExplorer:
         return _result_to_json(result, index) | {"items": [item_to_json({**key, **image}) for image in result.items]}
 
     def query_key(self, said: Mapping[str, Any]) -> JsonObject:
-        """Query any key of the table or of an index. Returns the same fields as `run_pattern`.
+        """Query any key of the table or an index, and return the fields of `run_pattern`. `said`: KEY_FIELDS.
 
-        `said`: the request body with the fields in KEY_FIELDS. `how`: the operator for the sort key; "" for all items
-        of the partition. `sk_to`: the last key of a range. Raises InvalidField, and errors of the DynamoDB client.
+        `how`: the operator for the sort key; "" for the whole partition. Raises InvalidField, and errors of the client.
         """
         _check_fields(said, KEY_FIELDS)
         with _invalid_fields("pk"):
@@ -131,9 +124,8 @@ class PatternExplorer:
     def compose(self, said: Mapping[str, Any]) -> JsonObject:
         """Return the expressions of a query with their names and values, without sending a request.
 
-        `said`: the fields of `query_key`, or the id of a pattern as `pattern`. A pattern has its own key condition, so
-        only its filter and projection are returned. If a field is invalid, the result describes the problem, because
-        the user is still writing. Raises NoSuchResource if the pattern does not exist.
+        `said`: the fields of `query_key`, or a `pattern`, of which only filter and projection are returned. An invalid
+        field is described, because the user is still writing. Raises NoSuchResource if the pattern does not exist.
         """
         _check_fields(said, ("pattern", *KEY_FIELDS))
         try:
@@ -157,11 +149,7 @@ class PatternExplorer:
 
 
 def _describe_index(index: IndexName, examples: Mapping[str, Sequence[str]]) -> JsonObject:
-    """Return an index with its key attributes and its partitions.
-
-    A partition has its key template, a key that probably finds items ("" if none is known), and the sort key templates
-    of its item types.
-    """
+    """Return an index with its key attributes and its partitions: key template, example key ("" if none), sort keys."""
     partitions: dict[str, list[Row[Any]]] = {}
     for row in ROWS:
         if index in row.indexes:
@@ -297,11 +285,7 @@ def _text_map(said: Mapping[str, Any], name: str) -> dict[str, str]:
 
 # examples -------------------------------------------------------------------------------------------------------------
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
-    """Return example values by argument name, for the arguments of access patterns.
-
-    The examples come from constants, from the catalog, and from the orders and accounts of this customer. If
-    `customer_id` is None or the customer has no orders, the newest open orders of all customers are used.
-    """
+    """Return example values of access patterns' arguments, from this customer's orders, or the newest open ones."""
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
         "catalog": {e.DEFAULT_CATALOG: None},
@@ -324,11 +308,7 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
 
 
 def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
-    """Yield items whose attributes serve as example arguments of access patterns (named queries).
-
-    The items of the customer come first. If an item of an order cannot be decoded, the remaining items of this order
-    are skipped.
-    """
+    """Yield items with example arguments, the customer's first, except items that cannot be decoded."""
     orders: list[Any] = []
     if customer_id:
         yield table.get(CUSTOMER_BY_ID, customer_id=customer_id)

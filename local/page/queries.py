@@ -36,26 +36,18 @@ class PageQueries:
         self._archive = running.stack.outputs["ArchiveBucket"]
 
     def check_copies(self, order_id: str) -> JsonObject:
-        """Compare each copy of an order (an item that is derived from the order) with its expected content.
-
-        Returns the state of each copy, such as "in sync". Raises NoSuchResource if the order does not exist or cannot
-        be read.
-        """
+        """Return the state of each copy of an order, such as "in sync". Raises NoSuchResource if it cannot be read."""
         with _not_found():
             return order.compare_copies(self._place.shop, order_id)
 
     def describe_archive(self, order_id: str) -> JsonObject:
-        """Return the location and the content of an order's archive object in S3.
-
-        Raises NoSuchResource if the order does not exist, is not archived, or cannot be read.
-        """
+        """Return the location and content of an order's archive object. Raises NoSuchResource if there is none."""
         with _not_found():
             return order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
 
     def restore(self, order_id: str) -> JsonObject:
-        """Restore an archived order from S3 to the table, with the same code as the operator's command.
+        """Restore an archived order as the operator's command does. Returns when it expires; None if it was there.
 
-        Returns {"ends_at": the time when the restored order expires, or None if the order was already in the table}.
         Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
         """
         self._record("restore", f"ORDER:{order_id}")
@@ -88,28 +80,17 @@ class PageQueries:
         return str(mail["BodyHtml"])
 
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
-        """Return a page of failures, newest first: parked (unprocessable) records, failed batches and dead letters.
-
-        `limit`: the number of failures on the page.
-        `after`: the `cursor` of the previous page, or None for the first page.
-        """
+        """Return a page of `limit` parked records, failed batches and dead letters, newest first."""
         items, cursor = self._failures.list_page(limit, before=after)
         return {"items": items, "cursor": cursor}
 
     def get_failure(self, key: str) -> Any:
-        """Return the content of a failure: a parked (unprocessable) record, a failed batch or a dead letter.
-
-        Raises NoSuchResource if there is no failure with this key.
-        """
+        """Return the content of a failure. Raises NoSuchResource if there is no failure with this key."""
         with _not_found():
             return self._failures.read_failure(key)
 
     def redrive(self, key: str) -> JsonObject:
-        """Redrive a failure: process its records or messages again.
-
-        `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter. Returns {"redriven": whether
-        the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
-        """
+        """Process a failure again. Return {"redriven", "why"}. Raises NoSuchResource if there is no failure."""
         found = self._redrive(lambda entry: entry.key == key)
         if key not in {*found["done"], *found["left"]}:
             if key.startswith(DEAD_LETTER_PREFIX) and found["in_flight"]:
@@ -120,10 +101,8 @@ class PageQueries:
     def redrive_matching(self, since: str, reader: str, reason: str, *, dry: bool) -> JsonObject:
         """Redrive all failures that match and were not redriven yet, as the operators' command does.
 
-        `since`: a time, or "" for all times. `reader`, `reason`: as in `match_failures`, or "" for all. `dry`: only
-        check what would be redriven. Returns {"done": the keys, "left": the reasons of those that could not be
-        redriven, by key, "in_flight": the number of dead letters that another process has received}.
-        Raises InvalidField if `since` is not a time.
+        `since`, `reader`, `reason`: "" for all. Returns {"done": the keys, "left": reasons by key, "in_flight": the
+        number of dead letters that another process has received}. Raises InvalidField if `since` is not a time.
         """
         try:
             begins = to_instant(parse_time(since, self._place.shop.now())) if since else ""

@@ -27,10 +27,7 @@ class ShopSeeder:
         self._orders, self._line = 0, ""
 
     def start(self, orders: object) -> dict[str, Any]:
-        """Start to fill the shop, unless this runs already. Return the progress.
-
-        Raises InvalidField if `orders` is not a number from 1 to MAX_ORDERS.
-        """
+        """Start to fill the shop, unless this runs, and return the progress. Raises InvalidField for a bad number."""
         if not isinstance(orders, int) or isinstance(orders, bool) or not 1 <= orders <= MAX_ORDERS:
             raise InvalidField("orders", f"must be a number from 1 to {MAX_ORDERS}")
         with self._lock:
@@ -48,10 +45,7 @@ class ShopSeeder:
         return self.progress()
 
     def progress(self) -> dict[str, Any]:
-        """Return the progress: {"is_running", "has_failed", "orders": the number of orders so far, "line"}.
-
-        `line`: the newest line of the output, which is the reason after a failure.
-        """
+        """Return {"is_running", "has_failed", "orders": their number so far, "line": the newest, or the reason}."""
         code = self._process.poll() if self._process else 0
         return {"is_running": code is None, "has_failed": bool(code), "orders": self._orders, "line": self._line}
 

@@ -1,8 +1,7 @@
 """Serves the web page of the local shop: its files, the shop's API, and routes that do not exist on AWS.
 
-Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
-no CORS. The routes below `/local/…` do not exist on AWS. The server rejects requests to `/api/…` and `/local/…` from
-web pages of other origins (local/laptop/http_server.py).
+Requests to `/api/…` are forwarded to the shop's API, so the page has its origin. The routes below `/local/…` do not
+exist on AWS. Both reject web pages of other origins (local/laptop/http_server.py).
 """
 
 from __future__ import annotations
@@ -79,11 +78,7 @@ MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The HTTP server of the shop's web page, which runs in its own threads.
-
-    `url`: the address of the web page.
-    `has_warehouse`: whether the simulated warehouse runs. If not, a person answers the requests to the warehouse.
-    """
+    """The HTTP server of the web page, in its own threads. `has_warehouse`: whether the simulated one runs."""
 
     def __init__(
         self,
@@ -163,10 +158,7 @@ class PageServer:
         self._thread.join()
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Return the response to a request: an API response, a file of the web page, or the result of a local route.
-
-        If a route below /local/ raises an error, this returns an error response.
-        """
+        """Return an API response, a file of the web page, or the result (or error) of a local route."""
         path, _, query = target.partition("?")
         if path.startswith("/api/"):
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
@@ -229,10 +221,7 @@ class PageServer:
         return {"user": user, **said, "expires_in_seconds": TOKEN_CACHE_SECONDS}
 
     def _sign_in(self, user: object) -> tuple[str, dict[str, Any] | None]:
-        """Return a user's access token and the API's answer about the customer, or None if the user is not registered.
-
-        `user`: the user name from the request. Raises InvalidField if it is not a valid name.
-        """
+        """Return a user's token, and the customer or None if not registered. Raises InvalidField."""
         if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
             raise InvalidField("user", "must be a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token_supplier(user))()
@@ -327,10 +316,7 @@ class PageServer:
             return None
 
     def _queue_status(self) -> list[dict[str, Any]]:
-        """Return the status of the queues, or [] while the local AWS is down.
-
-        The web page can then still show the status of the stream readers and the processes.
-        """
+        """Return the status of the queues, or [] while the local AWS is down: the page then still shows the rest."""
         try:
             queues = self._queues.status()
         except (ClientError, BotoCoreError):
@@ -376,11 +362,7 @@ class PageServer:
             self._journal.append("redriven", text, object=key, order_id=orders.get(key))
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
-        """Send entries of the journal as server-sent events.
-
-        The query parameter `after` or the header Last-Event-ID contains the id of the last known entry. Without an id,
-        the response has only new entries. The query parameter `order` selects the entries of one order.
-        """
+        """Send entries of the journal as server-sent events, new ones, and those after `after` or Last-Event-ID."""
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
         after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)
@@ -388,10 +370,7 @@ class PageServer:
         return HttpResponse(None, content_type="text/event-stream", stream=follow)
 
     def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
-        """Write the entries after the id `after`, and then each new entry. Raises OSError if the browser disconnects.
-
-        Returns when the journal is closed. If `order_id` is None, writes the entries of all orders.
-        """
+        """Write entries, all or of one order, until the journal is closed. Raises OSError if the browser leaves."""
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
@@ -423,10 +402,7 @@ def _serve_file(method: str, path: str) -> HttpResponse:
 
 
 def _error_response(error: Exception) -> HttpResponse:
-    """Return an error response for an exception. The type of the exception determines the HTTP status.
-
-    For an unknown type, the status is 503, and the text asks the user to try again.
-    """
+    """Return the error response for a type of exception. An unknown one is 503, and asks the user to try again."""
     match error:
         case InvalidField():
             return field_problem_response(error)

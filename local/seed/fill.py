@@ -50,10 +50,9 @@ class ShopNotEmpty(Exception):
 
 
 def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
-    """Fill the shop with `orders` orders of the last years. Print and return how many things of each kind were made.
+    """Fill the shop with orders of the last years. Print and return how many things of each kind were made.
 
-    The same seed gives the same items in the same shop on the same day: all times are relative to the last midnight
-    (UTC), and the ids of orders depend on the shop's secret. Raises ShopNotEmpty if the shop already has items.
+    The same seed gives the same items in the same shop on the same day. Raises ShopNotEmpty if the shop has items.
     """
     if shop.engine.dynamodb().scan(TableName=shop.table_name, Limit=1)["Items"]:
         raise ShopNotEmpty

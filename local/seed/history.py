@@ -57,10 +57,7 @@ class Person:
 
 
 class History:
-    """The random history of a shop up to the time `end`. `play` runs it. `counts`: how often each thing happened.
-
-    `known`: users who can sign in, as (customer id, e-mail address, name). They are the shop's first customers.
-    """
+    """The random history of a shop up to the time `end`. `known`: users who can sign in, its first customers."""
 
     def __init__(
         self,

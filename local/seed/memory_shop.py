@@ -49,12 +49,7 @@ BATCH = next(reader.batch_size for reader in stream_readers.READERS if reader.na
 
 
 class MemoryShop:
-    """A shop in memory. `run_until` runs its tasks.
-
-    `variables`: the environment variables of the Lambdas. `settings`: the fields of the ShopContext of all commands.
-    `now`: the time of the shop. `archive`: the archive's objects by key. `unshipped`: the events that request a
-    shipment from the warehouse, by order id. The warehouse removes an event when it has sent the goods.
-    """
+    """A shop in memory. `settings`: of ShopContext. `unshipped`: the events that request a shipment, by order id."""
 
     def __init__(self, start: datetime, ids: random.Random, variables: Mapping[str, str], **settings: Any) -> None:
         self.now = start

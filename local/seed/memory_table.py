@@ -37,10 +37,7 @@ PROJECTED = {
 
 
 class MemoryTable:
-    """A client of DynamoDB with one table in memory. Its methods have the arguments and answers of a boto3 client.
-
-    `clock`: the time of a stream record. `items`: the items by partition key and sort key.
-    """
+    """A client of DynamoDB with one table in memory, like that of boto3. `items`: by partition key and sort key."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.items: dict[Key, Image] = {}

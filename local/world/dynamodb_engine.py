@@ -50,10 +50,9 @@ REGION: Final = "eu-central-1"
 CLIENT_CONFIG = Config(user_agent="local")
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080)
-"""Some of the ports that every browser blocks for every kind of request.
+"""Some of the ports that every browser blocks: https://fetch.spec.whatwg.org/#port-blocking.
 
-They are from the list in https://fetch.spec.whatwg.org/#port-blocking. Do not add 4190 and 6679 from this list, because
-Chromium 156 connects to them.
+Do not add 4190 and 6679 from this list, because Chromium 156 connects to them.
 """
 TTL_ATTRIBUTE = "ttl"
 DATABASE_FILE = "dynamodb.sqlite"
@@ -100,13 +99,7 @@ def find_engine_binary() -> Path:
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: the process of the local DynamoDB, with two ports on 127.0.0.1.
-
-    `directory`: the folder with the engine's database file.
-    `port`: serves DynamoDB and DynamoDB Streams.
-    `tools_port`: serves the engine's tools, such as the deletion of expired items.
-    `tools_key`: the bearer token for `tools_port`.
-    """
+    """A running engine. `port` serves DynamoDB and its streams, `tools_port` its tools, such as TTL deletions."""
 
     directory: Path
     port: int
@@ -135,20 +128,14 @@ class Engine:
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
-        """Return a new boto3 client of DynamoDB Streams.
-
-        The client does not validate parameters, because botocore would reject the engine's short shard ids.
-        """
+        """Return a boto3 client of DynamoDB Streams without validation: botocore would reject the short shard ids."""
         lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )
 
     def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
-        """Call GetRecords and return the decoded JSON. Raises OSError if the call fails.
-
-        This method does not use boto3, because botocore takes ten times as long to parse the response.
-        """
+        """Call GetRecords without botocore, whose parsing takes ten times as long. Raises OSError if the call fails."""
         target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
         signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
         headers = {**target, "Authorization": signed, "Content-Type": "application/x-amz-json-1.0"}
@@ -160,10 +147,10 @@ class Engine:
         return found
 
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
-        """Create the table with a stream, if it does not exist, and enable TTL. Safe to repeat.
+        """Create the table with a stream and TTL, if it does not exist. Safe to repeat.
 
-        `definition`: the Properties of an AWS::DynamoDB::GlobalTable (or ::Table) in a template, or the arguments of a
-        CreateTable request. Raises TableDiffers if the table exists with other keys or indexes.
+        `definition`: the Properties of a table in a template, or the arguments of CreateTable. Raises TableDiffers if
+        the table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -184,10 +171,7 @@ class Engine:
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
     def has_expired_items(self) -> bool:
-        """Return whether any table has an expired item. This check only reads an index, which the first call creates.
-
-        Call `delete_expired_items` only then, because it reads every item of every table.
-        """
+        """Return whether any table has an expired item, from an index: `delete_expired_items` reads every item."""
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
             for table, attribute in tables:
@@ -198,10 +182,9 @@ class Engine:
         return False
 
     def delete_expired_items(self) -> int:
-        """Delete the expired items of all tables and return their number. Raises RuntimeError if the engine fails.
+        """Delete the expired items of all tables, with the identity of DynamoDB's TTL process, and return their number.
 
-        The stream records of these deletions have the user identity of DynamoDB's TTL process, as on AWS. AWS does not
-        delete items that expired more than five years ago, but this method does.
+        AWS does not delete items that expired more than five years ago. Raises RuntimeError if the engine fails.
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -226,11 +209,10 @@ def shared_streams(engine: Engine) -> DynamoDBStreamsClient:
 
 
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
-    """Start the engine (the local DynamoDB) with the database file in `directory`, and wait until it answers.
+    """Start the engine with the database file in `directory`, and wait until it answers.
 
-    If the file exists, the engine continues with its data, after an earlier process that still uses the file is
-    stopped: two processes would assign the same sequence numbers. `ports`: the ports to choose from for DynamoDB; any
-    if empty. Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
+    An earlier process of this file is stopped: two would assign the same sequence numbers. `ports`: for DynamoDB; any
+    if empty. Raises EngineNotInstalled, or processes.ProcessFailed if it does not start or all ports are taken.
     """
     # Try several ports: another process, such as a second shop, may take a free port before the engine listens on it.
     candidates = random.sample(ports, len(ports)) if ports else [processes.free_port() for _ in range(3)]
@@ -245,10 +227,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start a new process for this engine, with its ports and key, and return it. A process that still runs is stopped.
-
-    Raises as `start`.
-    """
+    """Start a new process for this engine, with its ports and key, and return it. Raises as `start`."""
     directory = engine.directory
     binary = find_engine_binary()
     processes.stop(directory)
@@ -262,10 +241,7 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """Run a new local DynamoDB during a `with` block. At the end, also if killed, stop it and delete its database file.
-
-    The file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
-    """
+    """Run a new local DynamoDB in a `with` block, in shared memory if 1 GB is free there. Deletes its file."""
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))

@@ -39,8 +39,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"
 KEPT_TYPES = (*CONTRIBUTION.types, SALES_MINUTE.type, SALE.type)
 """The types that an advance keeps: the sales of a product and of a minute, and the contributions of items to totals.
 
-If the contribution of an order were deleted, a later cancellation would count the order twice, the archive would wait
-for the contribution, and `ops drift` could not add up the totals.
+Without its contribution, a later cancellation would count the order twice, and the archive would wait for it.
 """
 
 MARK_EXPIRED_REMOVALS_SQL = f"""
@@ -97,11 +96,7 @@ def parse_duration(text: str) -> timedelta:
 def advance(
     engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], Mapping[str, int]]
 ) -> Advance:
-    """Run the schedules, and delete expired items, as if the duration `by` had passed. No clock is changed.
-
-    First calls `run_schedules` with the current and the future time, because they may write items that expire before
-    it. Safe to repeat.
-    """
+    """Run the schedules, and then delete items that expired, as if the duration had passed. Safe to repeat."""
     now = datetime.now(UTC)
     done = run_schedules(now, now + by)
     return Advance(expire_until(engine, table_name, now + by, keep=kept_items(engine, table_name)), done)
@@ -126,10 +121,10 @@ def kept_items(engine: Engine, table_name: str) -> Callable[[Image], bool]:
 def expire_until(
     engine: Engine, table_name: str, until: datetime, keep: Callable[[Image], bool] = lambda item: False
 ) -> int:
-    """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
+    """Delete the items that expire until this time, as TTL would, and return their number. Safe to repeat.
 
-    `keep`: returns whether to keep an item until its real expiry, by its keys, ttl, `type` and `order_id`. The table
-    must have the string keys PK and SK. Safe to repeat. An item whose expiry time changes meanwhile is not deleted.
+    `keep`: whether an item stays until its real expiry, by its keys, ttl, `type` and `order_id`. The keys are PK and
+    SK. An item whose expiry time changes meanwhile is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()

@@ -1,7 +1,7 @@
 """Runs the whole shop in one process for tests, with the real Lambda handlers.
 
-DynamoDB is the local DynamoDB engine with its real stream records. moto simulates S3, EventBridge, SQS and SES. No code
-runs in the background: a test calls `process_all` to deliver all records and messages.
+The local DynamoDB engine has its real stream records, and moto simulates S3, EventBridge, SQS and SES. Nothing runs in
+the background: a test calls `process_all`.
 """
 
 import json
@@ -88,12 +88,7 @@ MOTO: Any = {
 
 @dataclass
 class ShopHarness:
-    """A whole shop in one process, for tests.
-
-    `queues`: the URL of each queue, by name. `provider`: the fake payment provider, which a test may replace.
-    `all_records`: all stream records since the start, as Lambda receives them. `clock_offset`: how far the shop's clock
-    is ahead of the real time.
-    """
+    """A whole shop in one process, for tests. `queues`: URLs by name. `all_records`: as Lambda receives them."""
 
     engine: Engine
     shop: ShopContext
@@ -176,11 +171,10 @@ class ShopHarness:
     ) -> None:
         """Deliver all stream records and queue messages to the handlers, until none are left.
 
-        `readers`: the names of the functions that get the stream records. `times`: how often to deliver each batch: 2
-        or more to test repeated deliveries. `is_delivered`: returns whether a function gets a record or message, for
-        example by its filters. `batch_sizes`: the largest batch of a function, by its name; default: all that waits.
-        `invoke`: replaces each invocation, for example to measure it. `context`: Lambda's context object. The test
-        fails if a handler reports a failure.
+        `readers`: the functions that get the stream records. `times`: how often to deliver each batch. `is_delivered`:
+        whether a function gets a record or message, for example by its filters. `batch_sizes`: by function; default:
+        all that waits. `invoke`: replaces each invocation, for example to measure it. Fails if a handler reports a
+        failure.
         """
         workers = load_workers()
 
@@ -256,10 +250,7 @@ class ShopHarness:
 
 @contextmanager
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """Create the buckets, the event bus, its rules and the queues in moto. Yield the URL of each queue, by name.
-
-    All tests of a file share these resources, because creating them takes longer than most tests.
-    """
+    """Create buckets, bus, rules and queues in moto, for all tests of a file. Yield the queues' URLs by name."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)

@@ -21,8 +21,8 @@ class FakeProvider(HttpPaymentProvider):
     """A client of the payment provider that is its own connection pool.
 
     `behaviors`: for each next new refund, an outcome such as "succeeded", or an error to raise. `paid_amounts`: the
-    refundable amount by payment id (default: unlimited). `requests`: every request, as ("refund", idempotency key),
-    ("list", payment id), ("POST", idempotency key or path) or ("GET", path).
+    refundable amount by payment id (default: unlimited). `requests`: as ("refund", idempotency key), ("list", payment
+    id), ("POST", idempotency key or path) or ("GET", path).
     """
 
     def __init__(

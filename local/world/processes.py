@@ -63,10 +63,7 @@ def require_open_files() -> None:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free now. Another process may take the port later.
-
-    No outgoing connection takes it meanwhile: Linux gives these the ports from 32768 on, and macOS those from 49152 on.
-    """
+    """Return a port that is free now, and that no outgoing connection takes: these get higher ones (Linux, macOS)."""
     while True:
         port = 10_000 + secrets.randbelow(22_768)  # the module random may have the same seed in several processes
         with closing(socket.socket()) as probe, suppress(OSError):
@@ -87,10 +84,7 @@ def require_free_port(port: int, remedy: str = "Start the shop again.") -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Return the id and command of the process that listens on this port, or "another process" if they are unknown.
-
-    Only Linux has /proc, and it does not show the open files of other users (man proc_pid_fd).
-    """
+    """Return the id and command of the process that listens on this port, or "another process" (without /proc)."""
     with suppress(OSError):
         rows = map(str.split, (PROC / "net" / "tcp").read_text().splitlines()[1:])
         sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
@@ -158,11 +152,10 @@ def start(
     timeout_seconds: float,
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process and wait until `is_ready` returns True. The process's output is appended to `directory/log`.
+    """Start a process, with its output in `directory/log`, and wait until `is_ready` returns True.
 
-    The process gets its own session, so Ctrl-C reaches only the parent process, which stops its child processes in
-    order. Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`, and stops it. Also raises
-    ProcessFailed if another process runs in this directory.
+    It has its own session, so Ctrl-C reaches only its parent, which stops it in order. Raises ProcessFailed if it ends
+    or is not ready within `timeout_seconds`, or if another process runs in this directory.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
@@ -211,10 +204,7 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
 
 @contextmanager
 def ended_with_this_process(process_id: int, *, by: str = "KILL", folder: Path | None = None) -> Iterator[None]:
-    """If this process dies in a `with` block, even by SIGKILL, end another process and delete its folder.
-
-    A shell does so once its input ends, which only this process holds open. `by`: the name of the signal.
-    """
+    """If this process dies in a `with` block, even by SIGKILL, end another process and delete its folder."""
     script = 'read -r _; kill "-$1" "$2"; [ -z "$3" ] || rm -rf "$3"'
     command = ["/bin/sh", "-c", script, "watch", by, str(process_id), str(folder or "")]
     watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

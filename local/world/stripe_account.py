@@ -77,7 +77,7 @@ DISPUTE_ACTIONS: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
 }
 """What can happen to a dispute: its new status by its status, and the events that report it.
 
-An inquiry is a question of the customer's bank that takes no money. The bank closes it, or escalates it to a dispute.
+An inquiry is a question of the bank that takes no money. The bank closes it, or escalates it to a dispute.
 """
 
 StripeObject = dict[str, Any]
@@ -127,14 +127,11 @@ def sign_webhook(secret: str, payload: str, at: float) -> str:
 class StripeAccount:
     """The objects of an account, by id, and the requests that change them.
 
-    `now`: returns the time in epoch seconds. `new_id`: returns the id of a new object; its arguments are the prefix of
-    the id, such as "re" or "pi_1_secret", and the object. `report`: takes each event before the account changes, as its
-    type, the changed object, and the idempotency key of the request or None. `plan_refund`: returns the statuses of a
-    new refund in chronological order, or raises StripeError; its arguments are the refund and the idempotency key. By
-    default, the payment method decides. `find_payment`: returns a payment that was not made with `create_payment`, or
-    None.
-
-    `answers`: the time and the content of the first answer to each idempotency key, also if it was an error.
+    `new_id`: returns the id of a new object, from its prefix, such as "re" or "pi_1_secret", and the object. `report`:
+    takes each event before the account changes, as its type, the object, and the idempotency key or None.
+    `plan_refund`: returns the statuses of a new refund in order, or raises StripeError. By default, the payment method
+    decides. `find_payment`: returns a payment that was not made with `create_payment`. `answers`: when and what was
+    first answered to a key.
     """
 
     now: Callable[[], float]
@@ -205,9 +202,9 @@ class StripeAccount:
     ) -> StripeObject:
         """Make and return a payment. Raises StripeError, also if the idempotency key was used with other fields.
 
-        `asked`: the fields amount, currency and metadata, and perhaps payment_method. `confirm`: whether to charge the
-        payment method at once. If False, the payment waits for `confirm_payment`. `statuses`: the statuses of a payment
-        that is confirmed at once, in chronological order, instead of the outcome that the payment method has.
+        `asked`: amount, currency, metadata, and perhaps payment_method. `confirm`: whether to charge it at once.
+        `statuses`: those of a payment that is confirmed at once, in order, instead of the outcome of the payment
+        method.
         """
 
         def create() -> StripeObject:
@@ -284,10 +281,7 @@ class StripeAccount:
 
     # refunds ----------------------------------------------------------------------------------------------------------
     def create_refund(self, asked: StripeObject, key: str | None = None) -> StripeObject:
-        """Make a refund of a payment, and return it with its first status. Raises StripeError.
-
-        `asked`: the fields payment_intent, metadata and amount (default: what is left of the payment).
-        """
+        """Make a refund of `amount`, or of what is left, and return it with its first status. Raises StripeError."""
         return self._answer_once(key, {"object": "refund", **asked}, partial(self._create_refund, asked, key))
 
     def _create_refund(self, asked: StripeObject, key: str | None) -> StripeObject:
