@@ -1,4 +1,1 @@
-"""The operator tools: commands that a person runs to inspect and repair the shop.
-
-They work on a deployed or local shop, and use the same code and rules as the Lambda functions.
-"""
+"""The operator tools: commands that inspect and repair a deployed or local shop, with the Lambdas' code and rules."""

@@ -1,7 +1,4 @@
-"""Run an operator tool: `python -m ops COMMAND`.
-
-A tool works on a shop or a single table on AWS, or on the local shop (the shop that runs on this machine).
-"""
+"""Run an operator tool on a shop or a single table on AWS, or on the local shop: `python -m ops COMMAND`."""
 
 from __future__ import annotations
 
@@ -91,10 +88,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
 
 @dataclass
 class CommandGroup:
-    """Adds the commands of one group to the parser, and collects their lines of the help.
-
-    The commands are added without argparse's `help`. Otherwise argparse would list them a second time, without groups.
-    """
+    """Adds the commands of one group, without argparse's `help`, which would list them twice."""
 
     commands: Subparsers
     example: str = ""

@@ -34,10 +34,9 @@ class ApiClient:
     )
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
-        """Send a request and return the response. A response with an error status is returned, too.
+        """Send a request and return the response, also with an error status. `path`: with the query string.
 
-        `path`: the path with the query string. `body`: a value for JSON, or None to send no body.
-        `key`: the value of the header Idempotency-Key, or None to send no such header.
+        `body`: a value for JSON, or None. `key`: the header Idempotency-Key, or None.
         """
         headers = {"Authorization": f"Bearer {self.token()}"} if self.token else {}
         if key:
@@ -54,10 +53,7 @@ class ApiClient:
         return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """Send a POST request and return the decoded body. `key`: see `call`.
-
-        Raises UnexpectedResponse if the status is 300 or higher.
-        """
+        """Send a POST request and return the decoded body. Raises UnexpectedResponse if the status is 300 or higher."""
         return self._call_expecting_success("POST", path, body, key=key)
 
     def _call_expecting_success(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:

@@ -8,10 +8,7 @@ from functions.model import table as t
 
 
 def attribute_types() -> dict[str, str]:
-    """Return the DynamoDB type of every attribute except the keys, by attribute name.
-
-    Raises TypeError if two item types give a name different types, because NoSQL Workbench allows only one.
-    """
+    """Return the DynamoDB type of every attribute except the keys. Raises TypeError if two item types differ."""
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:
         for name, hint in row.fields.items():

@@ -25,10 +25,7 @@ class RecordNotFound(Exception):
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print an expected error of the `with` block as one line, and exit: with 2 for wrong usage, else with 1.
-
-    Unexpected exceptions are not caught.
-    """
+    """Print an expected error of the `with` block as one line, and exit: with 2 for wrong usage, else with 1."""
     try:
         yield
     except (UsageError, InvalidKeyValue) as error:

@@ -1,7 +1,4 @@
-"""Convert items between DynamoDB JSON and plain Python values, without the entity classes.
-
-Operator tools use it for items that the entity classes can no longer read.
-"""
+"""Convert items between DynamoDB JSON and plain Python values, also those that no entity class can read."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,10 +10,7 @@ from functions.dynamodb.codec import Image, decode_binary
 
 
 def decode_item(image: Image) -> dict[str, Any]:
-    """Convert DynamoDB JSON to plain values: {"price": {"N": "995"}} becomes {"price": 995}.
-
-    A whole number becomes an int, any other number a Decimal. A binary value becomes bytes.
-    """
+    """Convert DynamoDB JSON to plain values: {"price": {"N": "995"}} becomes {"price": 995}, else a Decimal."""
     return {name: decode_value(value) for name, value in image.items()}
 
 

@@ -25,11 +25,7 @@ def parse_key(text: str) -> ItemKey:
 
 
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
-    """Return the attributes that an item's key contains, by name. Return None if the key belongs to another item type.
-
-    `row`: the declaration of an item type in model/table.py. For example, with the row of orders, the key
-    ("ORDER#7", "ORDER") gives {"order_id": "7"}. The function does not validate the values.
-    """
+    """Return the attributes in an item's key, such as {"order_id": "7"}, unchecked; None for another type."""
     found = [re.fullmatch(pattern, half) for pattern, half in zip(_key_patterns(row), key, strict=True)]
     if not all(found):
         return None

@@ -23,11 +23,10 @@ def leave_unchanged(_: Item) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """A transformation of all items of some types. `down` undoes `up`, so that older code can read the items.
+    """A transformation of all items of some types, before and after it. `down` undoes `up`, for older code.
 
-    `item_types`: the types that the items have before `up` and after it.
-    `deletes_items`: whether `up` deletes the items. Nothing must read or write items of this type any more.
-    `rederives_copies`: whether to write the copies of each item again, after `up`.
+    `deletes_items`: whether `up` deletes them, because nothing uses them. `rederives_copies`: whether to write copies
+    again.
     """
 
     description: str
@@ -52,10 +51,7 @@ def rekey_items(row: Row[Any], description: str) -> Migration:
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes all copies of the items of one type again, when the code has a new kind of copy.
-
-    Raises TypeError if this item type has no copies.
-    """
+    """Return a migration that writes all copies of one type's items again. Raises TypeError if it has none."""
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")
     return Migration(description=description, item_types=(row.type,), rederives_copies=True)

@@ -39,12 +39,10 @@ class ScenarioClock(ABC):
 
 
 class ScenarioTarget(ABC):
-    """The shop in which the scenarios run.
+    """The shop in which the scenarios run: its users, who pays and who ships.
 
-    `timeout_seconds`, `pause_seconds`: how long a scenario waits for an effect, and the time between two checks.
-    `product`, `product_prefix`: fields of each new product, such as its catalog, and the beginning of its id.
-    `can_refund_cards`: whether the payment provider knows the payments of `pay_by_card`, so that it can refund them.
-    `clock`: the clock of the shop, or None if this clock cannot be advanced.
+    `product`, `product_prefix`: fields and the beginning of the id of each new product. `can_refund_cards`: whether the
+    payment provider knows the payments of `pay_by_card`. `clock`: None if it cannot be advanced.
     """
 
     timeout_seconds, pause_seconds = 20.0, 0.02
@@ -151,10 +149,7 @@ class ScenarioClients:
 
 # the scenarios --------------------------------------------------------------------------------------------------------
 def run_scenarios(people: ScenarioClients) -> None:
-    """Run and print all scenarios, also after one that failed. Safe to repeat: each makes new products and orders.
-
-    Raises EffectMissing at the end if an expected result did not arrive in time or is wrong.
-    """
+    """Run and print all scenarios, also after one that failed. Safe to repeat. Raises EffectMissing at the end."""
     began, missing = time.monotonic(), []
     for scenario in SCENARIOS:
         try:
@@ -270,10 +265,7 @@ def wait_until(
     timeout_seconds: float = ScenarioTarget.timeout_seconds,
     pause_seconds: float = ScenarioTarget.pause_seconds,
 ) -> T:
-    """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout.
-
-    `what`: names the expected result, such as "the invoice", for the error message.
-    """
+    """Call `check` until it returns a true value, and return this. Raises EffectMissing after the timeout."""
     give_up = time.monotonic() + timeout_seconds
     while not (seen := check()):
         if time.monotonic() > give_up:

@@ -1,7 +1,4 @@
-"""Find the target of an operator tool: the local shop, a deployed stack, or a single table.
-
-This module also declares the command-line options that several tools share.
-"""
+"""Find an operator tool's target: the local shop, a stack or a table. Declare the options that tools share."""
 
 from __future__ import annotations
 
@@ -47,12 +44,9 @@ LAG_THRESHOLD_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ConsumerLag:
-    """How far a stream reader or a queue is behind.
+    """How far a stream reader or a queue is behind: unfinished records or messages, and the oldest one's age.
 
-    `waiting`: the number of unfinished records or messages. `seconds`: the age of the oldest unfinished record, or of
-    the oldest message that was not received yet.
-    `returning`, `returns_at`: how many messages wait for a delivery after a failed one, and the time of the first one,
-    in epoch seconds.
+    `returning`, `returns_at`: how many wait after a failed delivery, and until when (epoch seconds).
     """
 
     name: str
@@ -78,9 +72,7 @@ class ConsumerLag:
 class ShopTarget:
     """A complete shop on which a tool works: a deployed stack or the local shop.
 
-    `outputs`: the outputs of the stack; on AWS also `StackName`, which is the namespace of the shop's metrics.
-    `client`: returns a boto3 client for a service.
-    `resources`: returns the physical ids of all resources in the stack that have the given CloudFormation type.
+    `outputs`: of the stack; on AWS also `StackName`. `resources`: returns physical ids by CloudFormation type.
     """
 
     outputs: Mapping[str, str]
@@ -124,11 +116,7 @@ class ShopTarget:
 
 
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
-    """Return a parser with the options that select the shop or the table on which the tool works.
-
-    `needs_stack`: True if the tool needs more than the table, such as queues or the event bus. Then the parser has no
-    option `--table`, because that option selects only a table, without queues and event bus.
-    """
+    """Return a parser with the options of the shop or table; no `--table` if the tool `needs_stack`, such as queues."""
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
@@ -149,10 +137,7 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
 def record_run(
     args: argparse.Namespace, shop: ShopContext, command: str, *items: str, reason: str | None = None
 ) -> None:
-    """Write who runs a tool into the audit trail, before the tool acts. `items`: what it works on, such as RESTORE.
-
-    A dry run is not recorded. Each call writes new entries. Raises ClientError if AWS does not tell the IAM identity.
-    """
+    """Record who runs a tool on these items in the audit trail, except dry runs. Raises ClientError."""
     if getattr(args, "dry_run", False):
         return
     name = args.operator or os.environ.get("ORDERSTREAM_OPERATOR")
@@ -191,10 +176,7 @@ def _make_shop(table: Table, **settings: Any) -> ShopContext:
 
 
 def describe_stack(describe_stacks: Callable[..., Any], name: str) -> Mapping[str, Any] | None:
-    """Return the description of a stack, or None if it does not exist. `describe_stacks`: of a CloudFormation client.
-
-    Raises ClientError for any other answer.
-    """
+    """Return the description of a stack, or None if it does not exist. Raises ClientError otherwise."""
     try:
         (stack,) = describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
@@ -276,11 +258,9 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 
 
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
-    """Return the checkpoint of a tool: its stored progress and its lock. Raises Locked if another run holds the lock.
+    """Return the checkpoint of a tool. Raises Locked if another run holds its lock.
 
-    The run resumes the last one if that had the same `task` and stopped less than a day ago, unless `--restart` is
-    given.
-    `tool`, `name`: the key of the checkpoint. `task`: a short text about the run's work.
+    The run resumes the last one if that had the same `task` and stopped less than a day ago, unless `--restart`.
     """
     checkpoint = Checkpoint(
         table,

@@ -30,11 +30,7 @@ from functions.shop.customer_names import REACTION as RENAMING
 def build_timeline(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[ReactionProgress]
 ) -> list[tuple[Instant, str]]:
-    """Return what happened to an order in words of the business, each with its time, the oldest first.
-
-    `items`: the order's items. `mails`: the mails about it. `effects`: the items that record a worker's work for an
-    event.
-    """
+    """Return what happened to an order in words of the business, each with its time, the oldest first."""
     items = list(items)
     found = [(event.at, _split_words(event.event)) for event in merge_timeline(items)]
     found += [entry for item in items for entry in _entries_of_item(item)]

@@ -1,8 +1,6 @@
 """The CDK app with the AWS infrastructure: one main stack, one construct in each file, and settings for each stage.
 
-The CDK library for Python runs on Node. An import of this package selects the Node that is installed with the Python
-packages, and makes the CDK library unpack its files below build/. So the app also runs without make, without a home
-folder and without another Node.
+An import selects the Node that is installed with the Python packages, and a folder below build/ for the CDK's files.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""The definitions of all alarms: name, metric, threshold and runbook.
-
-An alarm stays raised as long as its condition holds. Its runbook says how to remove the cause.
-"""
+"""The definitions of all alarms. An alarm stays raised as long as its condition holds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +11,7 @@ from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MI
 AlarmTarget = Literal[
     "queue", "dead letters", "reader", "reader's mapping", "api", "api's function", "schedule", "hourly schedule"
 ]
-"""The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind.
-
-"reader": a Lambda that reads the table's stream. "schedule": a Lambda that runs every few minutes. "hourly schedule": a
-Lambda that runs every hour.
-"""
+"""One alarm is created for each resource of the kind: "reader" of the stream, "schedule" of some minutes or an hour."""
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
@@ -39,19 +32,18 @@ AWS_GAUGES = frozenset({BOUNCE_RATE, COMPLAINT_RATE})
 Statistic = Literal["Maximum", "Minimum", "Sum", "SampleCount", "p99"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"export", "import", "product_alert"})
-"""The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
+"""The reactions whose workers are slow on purpose: large imports, whole lists, thousands of followers.
 
-The worker of "import" writes large product imports, and the worker of "export" whole lists. The worker of
-"product_alert" mails thousands of followers.
+The lag alarms for 5 minutes and 1 hour do not watch them.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRate:
-    """The error rate that an alarm compares with its limit: the alarm's metric (errors) in percent of all requests.
+    """The errors in percent of all requests that an alarm compares with its limit.
 
-    `requests`: the AWS metric that counts requests. `floor`: the lowest number of them to divide by, so that a few
-    errors in a quiet hour raise no alarm. `expected`: Orderstream's metric of expected errors, which are subtracted.
+    `requests`: their AWS metric. `floor`: the lowest number of them to divide by, so that a few errors in a quiet hour
+    raise no alarm. `expected`: our metric of expected errors, which are subtracted.
     """
 
     requests: str
@@ -72,19 +64,12 @@ class ErrorRate:
 class AlarmDefinition:
     """An alarm: its condition, its meaning and its runbook.
 
-    The alarm is raised if the `statistic` of `metric` is above the limit `above`, or below the limit `below`, in
-    `periods` consecutive periods. Exactly one of the two limits is set. `minutes`: the length of one period.
-
-    `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
-    `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
-    `for_each`: create one alarm for each resource of this kind, except the `excluded` resources.
-    `function`: the Lambda that reports the metric, for a metric of Orderstream; "" for the metric without dimensions.
-    If `for_each` is None, the metric is a metric of Orderstream, or a metric that AWS has once for the account.
-    `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
-    keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
-    data is missing.
-    `rate`: compare the error rate in percent with the limit, instead of the number of errors.
-    `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
+    It is raised if the `statistic` of `metric` is above `above`, or below `below`, in `periods` periods of `minutes`.
+    `metric`: one of Orderstream's, or "namespace name" of an AWS service. `for_each`: one alarm for each resource of
+    this kind, except the `excluded`. `function`: the Lambda that reports a metric of Orderstream; "" without
+    dimensions. `is_level`: whether the metric is a gauge. If data is missing, an alarm with `above` on a gauge keeps
+    its state, another one is not raised, and one with `below` is. `rate`: compare the error rate in percent.
+    `stops_release`: whether the alarm rolls back the release of the API function.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """SQL over the archive with Athena: a database with two tables and flat views, a workgroup, and a bucket for results.
 
-The tables read the archive bucket's objects. Athena computes the partitions from the day in each key (partition
-projection), so no crawler is needed: https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
+Athena computes the partitions from the day in each key (partition projection), so no crawler is needed:
+https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
 """
 
 import base64
@@ -25,9 +25,7 @@ RESULT_DAYS = 7
 FIRST_DAY = "2020-01-01"
 """The first day of the tables' partitions. Athena does not look for objects of earlier days."""
 HIVE_JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
-"""The Hive class with which Athena reads the objects.
-
-The other JSON class (OpenX) changes the keys of maps, such as product ids, to lower case.
+"""The Hive class with which Athena reads the objects. The other JSON class (OpenX) changes keys of maps to lower case.
 
 https://docs.aws.amazon.com/athena/latest/ug/hive-json-serde.html
 """

@@ -35,11 +35,7 @@ ACCESS_LOG = {
 
 
 class ShopApi(Construct):
-    """The HTTP API and its routes. `api_id`: a dimension of its CloudWatch metrics. `access_log`: a line for each
-    request.
-
-    `function`: the Lambda function or alias that the API calls, or `payment_starter` for PAYMENT_STARTER_ROUTES.
-    """
+    """The HTTP API and its routes, with an `access_log`. `function`: the Lambda or alias that the API calls."""
 
     def __init__(
         self,

@@ -20,11 +20,7 @@ VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
 def build_app() -> App:
-    """Return the app, ready to synthesize. Raises stage.InvalidSetting if a setting is wrong.
-
-    The context of the command line overrides cdk.json. If it has `laptop=true`, the Lambda bundle has no packages: the
-    local AWS (an emulator) runs the Lambdas with the packages of its own Python.
-    """
+    """Return the app to synthesize. Raises stage.InvalidSetting. With `laptop=true`, its bundle has no packages."""
     laptop = synth_cache.is_laptop(synth_cache.context_from_environment())
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
     if laptop:  # skip the CDK's validation of the templates: it doubles the time, and `make synth` includes it

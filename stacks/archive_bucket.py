@@ -16,23 +16,13 @@ from stacks.stage import Stage
 
 GLACIER_AFTER_DAYS = 90
 NONCURRENT_VERSION_DAYS = 30
-"""How many days S3 keeps the old version of a replaced or deleted object.
-
-The time is short, because the erasure job replaces objects to remove personal data.
-"""
+"""How many days S3 keeps old versions: not long, because the erasure job replaces objects to remove personal data."""
 MIN_GLACIER_BYTES = 128 * 1024
-"""The size limit in bytes. Only larger objects move to Glacier Instant Retrieval.
-
-Glacier Instant Retrieval bills at least 128 KB for each object, so smaller objects are cheaper in S3 Standard (S3
-pricing).
-"""
+"""Glacier Instant Retrieval bills at least 128 KB, so smaller objects are cheaper in S3 Standard (S3 pricing)."""
 
 
 class ArchiveBucket(Construct):
-    """The archive bucket. `object_arns`: ARN patterns of the objects that the archive Lambda may write and read.
-
-    `orders_arn`: the ARN pattern of the archived orders. `copy_name`: the bucket with the copies of the orders, or "".
-    """
+    """The archive bucket. `object_arns`, `orders_arn`: ARN patterns. `copy_name`: the bucket of copies, or ""."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)

@@ -1,7 +1,4 @@
-"""Backups of the table with AWS Backup, in addition to point-in-time recovery.
-
-The backups outlive the table and the 35 days of point-in-time recovery. They can be copied to another region.
-"""
+"""Backups of the table that outlive it, and the 35 days of point-in-time recovery, with copies in another region."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_backup as backup

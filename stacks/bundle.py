@@ -39,10 +39,7 @@ UNUSED_FILES = (
     "**/py.typed",
     "**/__pycache__",
 )
-"""Files that are removed from the bundle, because no import needs them.
-
-The functions use botocore, which boto3 installs. functions/cold_start.py needs modules of botocore.docs.
-"""
+"""Files that no import needs. functions/cold_start.py needs modules of botocore.docs, and botocore comes with boto3."""
 MAX_BUNDLES = 8
 LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; source paths in compiled files start with this path
 
@@ -68,10 +65,10 @@ def current_target() -> BundleTarget:
 def build_bundle(
     source_only: bool = False, target: BundleTarget = LAMBDA_TARGET, *, trim: bool = True
 ) -> tuple[Path, str]:
-    """Return the folder with the bundle to deploy, and a hash of its inputs. Build the bundle if it is not cached.
+    """Return the folder with the bundle, built if it is not cached, and a hash of its inputs. Processes may share it.
 
-    `source_only`: leave out the packages, for a Python that has them installed. `trim`: leave out UNUSED_FILES, the
-    data of other services, and documentation. Processes may call it at the same time. Raises RuntimeError if uv fails.
+    `source_only`: leave out the packages. `trim`: leave out UNUSED_FILES, the data of other services, and
+    documentation. Raises RuntimeError if uv fails.
     """
     compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None, trim=trim)
@@ -156,10 +153,7 @@ def _trim(folder: Path) -> None:
 
 
 def _strip_documentation(model: Path) -> str:
-    """Remove the documentation from a botocore service model, so that each cold start parses less.
-
-    Returns the service's name in endpoints.json, from which the caller can remove all others.
-    """
+    """Remove the documentation from a botocore service model. Returns the service's name in endpoints.json."""
     whole = json.loads(gzip.decompress(model.read_bytes()))
     model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))
     model.unlink()
@@ -179,10 +173,7 @@ def _without_documentation(model: Any) -> Any:
 
 
 def _compile(folder: Path, python: str, target: BundleTarget) -> None:
-    """Compile all Python files of the bundle but stdnum, of whose hundreds of modules few orders need one.
-
-    Python loads them without a check against the source, whose modification times the zip of the bundle does not keep.
-    """
+    """Compile the bundle but stdnum, of whose modules few orders need one, without checks of the source's times."""
     command = [python, "-m", "compileall", "-q", "-x", "/stdnum/", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]
     subprocess.run(command, env=_compile_environment(target), check=True)  # noqa: S603

@@ -1,7 +1,4 @@
-"""The CloudFront distribution in front of the API. It also serves the shop's web page.
-
-A firewall can protect the distribution. AWS WAF cannot protect an HTTP API directly.
-"""
+"""The CloudFront distribution of the API and the web page, which a firewall can protect, unlike an HTTP API."""
 
 from typing import Any
 
@@ -25,10 +22,8 @@ https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCod
 class ApiDistribution(Construct):
     """The CloudFront distribution. `url`: where clients reach the API. `target`: the distribution's name at AWS.
 
-    It caches only answers of the public paths, for as long as the API's Cache-Control header allows. Some private
-    routes have a public path. The API forbids caching of their answers, and the cache key contains the access token.
-    `secret`: if there is a firewall, CloudFront sends it with each request, so that no request to the API's own address
-    is accepted.
+    It caches only answers of the public paths, for as long as Cache-Control allows, with the access token in the key.
+    With a firewall, CloudFront sends `secret` with each request, so the API's own address accepts no other.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:

@@ -1,8 +1,4 @@
-"""The failure store: a bucket for records and messages that could not be processed.
-
-A function parks (stores) a record or message that it can never process. An event source mapping of the stream stores a
-batch when it stops retrying the batch.
-"""
+"""The failure store: a bucket for records and messages that no function can process, and for given-up batches."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -15,10 +11,7 @@ from stacks.stage import Stage
 
 
 class FailureStore(Construct):
-    """The bucket of the failure store. `parked_arn`: records that functions could not process.
-
-    `given_up_arn`: batches that event source mappings stopped retrying. `redriven_arn`: which of both were redriven.
-    """
+    """The bucket of the failure store, with ARN patterns of its parts. `redriven_arn`: which of both were redriven."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)

@@ -18,10 +18,9 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
 def build_copies_patterns() -> list[str]:
-    """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
+    """Return the filter patterns of the stream reader that updates copies, totals and the audit trail.
 
-    They match new and changed primary items, and items of any type that staff changed, for the audit trail. Raises
-    ValueError if a copy is derived from a copy: the reader's own writes could invoke it without end.
+    Raises ValueError if a copy is derived from a copy: the reader's own writes could invoke it without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
@@ -34,12 +33,10 @@ def build_copies_patterns() -> list[str]:
 
 
 def build_publisher_patterns() -> list[str]:
-    """Return the filter patterns for the stream records that are published as events.
+    """Return the filter patterns for the stream records that are published as events, of item types with events.
 
-    Each pattern matches one kind of change (INSERT, MODIFY or REMOVE) of the item types with an event for it, which
-    copies (derived items) lack. If an event is only for deletions by TTL, its pattern matches no other deletions. The
-    pattern of items that change very often also checks the old image, so that Lambda invokes the function only for
-    events.
+    Each matches one kind of change, perhaps only deletions by TTL. Those of items that change very often also check the
+    old image, so that Lambda invokes the function only for events.
     """
     published = {event.name for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

@@ -16,10 +16,7 @@ from stacks.stage import Stage, cost_tags
 
 REGION = "us-east-1"
 MAX_REQUESTS_PER_ADDRESS = 2_000
-"""How many requests an IP address may send in five minutes.
-
-Above this limit the address gets 403 until it sends fewer requests.
-"""
+"""How many requests an IP address may send in five minutes, before it gets 403 until it sends fewer."""
 BLOCKED_REQUESTS_OF_ALARM = 100
 """An alarm is raised if a rule blocks more requests than this in five minutes."""
 WEBHOOK_PATH = "/payments/events"
@@ -115,11 +112,7 @@ class FirewallStack(Stack):
             ).add_alarm_action(actions.SnsAction(topic))
 
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
-        """Return the statement that selects the requests counted per IP address.
-
-        Not counted are the payment provider's webhooks and the mail providers' requests to unsubscribe, which are
-        signed or sealed and come from a few addresses, and the networks in `rate_limit_exempt_networks`.
-        """
+        """Return the requests counted by IP address, without exempt networks, webhooks and unsubscribing."""
         statement = waf.CfnWebACL.StatementProperty
         spared = _authenticated_paths()
         for version in (4, 6):

@@ -1,7 +1,4 @@
-"""A Lambda function with its own role and log group.
-
-The role may only write logs and traces. The stack grants all other permissions.
-"""
+"""A Lambda function with its own role and log group. The role may only write logs and traces at first."""
 
 from typing import Any
 
@@ -38,12 +35,7 @@ NO_DLQ_SCHEDULE = "Its on-failure destination records more details than a dead-l
 
 
 class ShopFunction(Construct):
-    """A Lambda function of the shop.
-
-    `module`: the module in functions/handlers with the function's `handler`. `environment`: the environment variables,
-    an instance of a class in functions/runtime/environment.py. `no_dead_letters`: why the function has no dead-letter
-    queue.
-    """
+    """A Lambda function: `handler` of a `module` in functions/handlers. `no_dead_letters`: why it has no such queue."""
 
     def __init__(
         self,

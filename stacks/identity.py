@@ -13,10 +13,7 @@ from stacks.stage import Stage
 GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and staff"}
 
 SCOPES = ("openid", "aws.cognito.signin.user.admin")
-"""The scopes of the access tokens that the shop's web page gets.
-
-With the second scope the API can read the e-mail address of a new customer from Cognito.
-"""
+"""The scopes of the web page's access tokens. With the second, the API reads a new customer's address from Cognito."""
 
 
 class Identity(Construct):

@@ -13,10 +13,7 @@ def add_nag_checks(app: IConstruct) -> None:
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Accept cdk-nag findings on one construct.
-
-    `reasons`: the reason to accept a finding, by the full id of its rule, such as AwsSolutions-S1.
-    """
+    """Accept cdk-nag findings on one construct, with a reason by the full id of a rule, such as AwsSolutions-S1."""
     for rule, reason in reasons.items():
         Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 

@@ -12,10 +12,7 @@ QUERY = """fields @timestamp, function, message, request_id, order_id, event_id,
 | filter @message like "ORDER_ID"
 | sort @timestamp asc
 | limit 1000"""
-"""The text of the query. An operator replaces ORDER_ID with the id of an order.
-
-The query searches the whole log line for the id, because the line of a batch contains several order ids.
-"""
+"""The query, with ORDER_ID for an id. It searches whole lines, because that of a batch contains several ids."""
 
 
 class OrderTraceQuery(Construct):

@@ -300,10 +300,7 @@ class OrdersStack(Stack):
         self.runbook_resources.mappings[reader.lambda_name] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
-        """Create a queue for each reaction to events, and return the functions that process the queues.
-
-        Without a function, an external system reads the queue, so its URL is a stack output.
-        """
+        """Create a queue for each reaction, and return the functions. An external reader's queue URL is an output."""
         create_worker: Mapping[str | None, Callable[[], ShopFunction | None]] = {
             "archive_worker": self.create_archive_worker,
             "customer_name_worker": self.create_customer_name_worker,

@@ -18,21 +18,16 @@ from stacks.stage import Stage
 
 CDN_CACHE_SECONDS = 24 * 60 * 60
 CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
-"""The Cache-Control header of the files.
-
-A browser checks at each use whether a file has changed, because file names contain no version. CloudFront caches a file
-for a day, or until a deploy invalidates the file.
-"""
+"""Browsers check at each use whether a file has changed. CloudFront caches it for a day, or until a deploy."""
 UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
 CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
 
 
 class PageFiles(Construct):
-    """Uploads the files of `folders` to one folder of the bucket, and `settings` as settings.json beside them.
+    """Uploads `folders` to one folder of the bucket, with `settings` as settings.json, by the CDK's own Lambda.
 
-    The CDK's own Lambda uploads the files, with fewer permissions than the CDK would give it. It may not read the tags
-    of the bucket, which mark the target of uploads: then it would keep the files when the stack is deleted, and
-    CloudFormation could not delete the bucket.
+    It may not read the tags of the bucket, which mark the target of uploads: else it would keep the files when the
+    stack is deleted, and CloudFormation could not delete the bucket.
     """
 
     def __init__(

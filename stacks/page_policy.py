@@ -10,11 +10,7 @@ SWAGGER_UI_FOLDER = Path(
 
 
 def content_security_policy(**extra_sources: str) -> str:
-    """Return the Content-Security-Policy of the shop's web page.
-
-    The page uses only its own origin and `extra_sources`, by the name of the directive with underscores (connect_src).
-    Inline scripts and styles are forbidden, and no site can embed the page in a frame.
-    """
+    """Return the Content-Security-Policy of the web page: its own origin, and `extra_sources` such as connect_src."""
     directives = {
         "default-src": "'none'",
         "script-src": "'self'",

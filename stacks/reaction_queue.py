@@ -1,7 +1,4 @@
-"""The infrastructure of a reaction to events: an EventBridge rule, an SQS queue, and the mapping to a Lambda function.
-
-The queue has a dead-letter queue.
-"""
+"""The infrastructure of a reaction to events: a rule, a queue with its dead-letter queue, and the Lambda's mapping."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -23,10 +20,7 @@ EXTERNAL_MAX_RECEIVE_COUNT = 5
 
 
 class ReactionQueue(Construct):
-    """The queue of a reaction to events, its dead-letter queue and the EventBridge rule that sends events to the queue.
-
-    `mapping_id`: the id of the event source mapping, or "" if an external system reads the queue.
-    """
+    """The queue of a reaction, its dead-letter queue and its rule. `mapping_id`: "" for an external reader."""
 
     def __init__(
         self,

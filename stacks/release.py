@@ -1,8 +1,7 @@
 """Release a new version of a function behind an alias. Requests move to the new version all at once or step by step.
 
-If requests move step by step, CodeDeploy moves them. It rolls back as soon as one of the alarms of `roll_back_on` is
-raised. If the stage uses neither SnapStart nor steps, there is no alias, and the API calls the latest deployed code.
-With its default settings, the stage dev has no alias.
+CodeDeploy moves them in steps, and rolls back if an alarm of `roll_back_on` is raised. With neither SnapStart nor
+steps, as in dev by default, there is no alias.
 """
 
 from collections.abc import Sequence

@@ -11,10 +11,7 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 MAX_EVENT_AGE_SECONDS = 5 * 60
-"""How many seconds late a scheduled run may start. A run that would start later goes to the dead-letter queue instead.
-
-Each run reads the due work from the table, so the next run also does the work of a run that did not start.
-"""
+"""How late a run may start, else it is a dead letter. The next run reads the due work from the table anyway."""
 
 
 MAX_TARGETS = 5
@@ -22,11 +19,10 @@ MAX_TARGETS = 5
 
 
 class Schedule(Construct):
-    """The schedule of a function. `rule`: its EventBridge rule.
+    """The schedule of a function. `groups`: how many runs start at the same time, each for its group of shards.
 
-    `groups`: how many runs start at the same time, each for its own group of shards. Then an event has only the
-    scheduled time, the group's number and the number of groups. `dead_letter_queue`: for failed runs and those that
-    could not start.
+    The event then has only the time, the group and their number. `dead_letter_queue`: for runs that failed or did not
+    start.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""The secrets of the shop.
-
-The first deploy generates all secrets. Then the owner of the shop replaces the values that other companies issue, such
-as the API key of the payment provider.
-"""
+"""The secrets of the shop. The first deploy generates them; the owner replaces those that other companies issue."""
 
 import json
 
@@ -20,16 +16,13 @@ CANARY_ADDRESS = "success+canary@simulator.amazonses.com"
 class ShopSecrets(Construct):
     """The secrets in Secrets Manager, and their ARNs.
 
-    `pepper_arn`: that from which order ids and e-mail hashes are derived. `webhook_arn`: that with which the payment
-    provider signs webhooks, JSON {"current": ..., "previous": ...}. The API accepts both values, so no webhook is
-    rejected during a rotation. `provider_arn`: that for the API key that the payment provider issues. Fill it in after
-    the first deploy. Until then refunds wait in their queue.
-
-    `origin_secret`, `origin_secret_arn`: that which CloudFront sends to the API, JSON as above; None and "" without a
-    firewall. A deploy copies `current` from one version into CloudFront's settings, until the next deploy with another
-    version. `required_origin_secret_arn`: `origin_secret_arn` if the API rejects requests without it, else "".
-    `canary_arn`: that with the name and the password of the canary's user, or "". `rotatable_arns`: those that
-    operators may change, but never read.
+    `pepper_arn`: for order ids and e-mail hashes. `webhook_arn`: that with which the payment provider signs webhooks,
+    JSON {"current": ..., "previous": ...}, of which the API accepts both. `provider_arn`: for the API key of the
+    payment provider; without it, refunds wait in their queue. `origin_secret`, `origin_secret_arn`: that which
+    CloudFront sends to the API, JSON as above; None and "" without a firewall. A deploy copies `current` from one
+    version into CloudFront's settings. `required_origin_secret_arn`: "" if the API also accepts requests without it.
+    `canary_arn`: name and password of the canary's user, or "". `rotatable_arns`: those that operators may change, but
+    never read.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 
 class Rule(NamedTuple):
-    """The allowed values of a setting.
+    """The allowed values of a setting. `check`: raises ValueError, whose text follows the name ("is 0: it must be …").
 
-    `check`: raises ValueError for a wrong value. The text of the error follows the name of the setting, such as "is 0:
-    it must be from 1 to 10". `allowed`: the values for docs/settings.md. Empty: they follow from the type.
+    `allowed`: the values for docs/settings.md. Empty: they follow from the type.
     """
 
     check: Callable[[Any], None]
@@ -22,10 +21,9 @@ def setting(
 ) -> Any:
     """Declare a setting as a field of a dataclass. The string below the field describes it in docs/settings.md.
 
-    `default`: always allowed. `rule`: which other values are allowed. A str is a regular expression for a text, or for
-    each text of a list; `hint` says what to write instead of a text that does not match. `group`: the heading in
-    docs/settings.md above this setting and the next ones. `required`: a protected stage must set it; the text follows
-    "set NAME".
+    `default`: always allowed. `rule`: other values; a str is a regular expression for a text, or each text of a list,
+    and `hint` says what to write instead. `group`: the heading in docs/settings.md from here on. `required`: a
+    protected stage must set it; the text follows "set NAME".
     """
     rule = _matches(rule, hint) if isinstance(rule, str) else rule
     return field(default=default, metadata={"rule": rule, "group": group, "required": required})
@@ -71,11 +69,7 @@ def _matches(pattern: str, hint: str) -> Rule:
 
 
 def named_numbers(names: tuple[str, ...], lowest: int, highest: int, because: str = "", *, zero: bool = True) -> Rule:
-    """Allow a number for each name, such as api:1024; * names all others. `because`: the reason for `lowest`, for the
-    error.
-
-    `zero`: whether 0 is allowed, too; it means AWS's default.
-    """
+    """Allow a number for each name, such as api:1024, or * for all others. `because`: the reason for `lowest`."""
 
     def check(entries: tuple[str, ...]) -> None:
         for entry, text in _parse_entries(entries, names, r"\d{1,7}", f"{lowest}"):

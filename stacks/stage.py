@@ -474,10 +474,7 @@ class Stage:
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """The fate of a resource with data when the stack is deleted: kept if `protect` is set, else deleted.
-
-        If the deploy that creates the resource fails, the empty resource is deleted, so that a next deploy can succeed.
-        """
+        """Keep a resource with data when the stack is deleted if `protect` is set; delete it after a failed deploy."""
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protect else RemovalPolicy.DESTROY
@@ -658,10 +655,7 @@ STAGES: Mapping[str, Stage] = {
         ),
     )
 }
-"""The default settings of the stages dev and prod. Each other stage uses the defaults of dev or prod.
-
-Values that only the team knows, such as `sender`, are in the files of stages/.
-"""
+"""The default settings of dev and prod. Each other stage uses those of one. stages/ has what only the team knows."""
 
 
 def cost_tags(stage: Stage) -> dict[str, str]:
@@ -678,10 +672,7 @@ STAGES_FOLDER = "stages"
 EXAMPLE_STAGES = "docs/stages"
 """Complete files of dev and prod. The tests and generated docs use these, so they do not depend on your own files."""
 OTHER_CONTEXT_KEYS = {"stage", "stages", "laptop", "cli-telemetry"}
-"""Keys that the CDK context may contain, although they are not settings.
-
-Keys with a colon or a slash are always allowed, because they belong to the CDK.
-"""
+"""Keys of the CDK context that are no settings. Those with a colon or a slash belong to the CDK, too."""
 SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "protect"))
 FILE_SETTINGS = tuple(name for name in SETTINGS if name not in ("first_deploy", "fail_deploy"))
 """The settings that a stage's file may have. The other two settings apply only to one deploy, so no file has them."""
@@ -692,10 +683,7 @@ EXAMPLE = r"([^/]*@|https?://)([^/]*\.)?example(\.(com|net|org))?(:\d+)?(/.*)?"
 
 @dataclass(frozen=True)
 class StageFile:
-    """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, of checked types.
-
-    `defaults_of`: the stage in STAGES whose settings apply if the file does not set them, also for `protect`.
-    """
+    """The settings of a stage's file. `defaults_of`: the stage in STAGES whose settings apply to the rest."""
 
     name: str
     shown_path: str
@@ -704,10 +692,7 @@ class StageFile:
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """Return the stage that the CDK context names (default: dev), with the settings that the context overrides.
-
-    Raises InvalidSetting if a setting is unknown or its value is wrong.
-    """
+    """Return the context's stage (default: dev), with the settings that it overrides. Raises InvalidSetting."""
     file = _read_file(context)
     if unknown := sorted(
         key for key in context.keys() - {*SETTINGS, *OTHER_CONTEXT_KEYS} if not re.search("[:/]", key)
@@ -728,10 +713,7 @@ def read_settings(context: Mapping[str, object]) -> Stage:
 
 
 def check_complete(context: Mapping[str, object]) -> None:
-    """Raise InvalidSetting if the context's stage is protected, and a setting with no safe default is not set.
-
-    The error has a sentence for each of these settings. Raises the errors of `read_settings`, too.
-    """
+    """Raise InvalidSetting, with a sentence each, if a protected stage lacks settings with no safe default."""
     stage, file = read_settings(context), _read_file(context)
     given = {*file.values, *(name for name, value in context.items() if value is not None)}
     if stage.protect and (missing := list(_find_missing(stage, given))):
@@ -780,10 +762,7 @@ def _unknown_setting(name: str, known: tuple[str, ...]) -> str:
 
 
 def _check_type(where: str, value: object, default: object) -> Any:
-    """Return a value of a file in the type of its setting. Raises InvalidSetting if the value has another type.
-
-    `where`: the file and the setting, for the message.
-    """
+    """Return a value of a file in the type of its setting. Raises InvalidSetting, with `where` it is."""
     if isinstance(default, tuple):
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise InvalidSetting(f'{where} is {value!r}: it must be a list of texts, such as ["one", "two"]')
@@ -795,10 +774,7 @@ def _check_type(where: str, value: object, default: object) -> Any:
 
 
 def _parse_value(name: str, given: object, default: object) -> Any:
-    """Return a context value in the type of its setting. Raises InvalidSetting if the value does not have this type.
-
-    The command line passes values as text, and cdk.json passes JSON values.
-    """
+    """Return a context value, text or JSON, in the type of its setting. Raises InvalidSetting."""
     if isinstance(default, tuple):
         listed = given if isinstance(given, list) else str(given).split(",") if given else []
         return tuple(str(one).strip() for one in listed)

@@ -13,10 +13,8 @@ from stacks.stage import Stage
 class StreamMapping(Construct):
     """An event source mapping, which invokes a function with the stream records that match the filter patterns.
 
-    Records are delivered without delay, unless the stage has a batch window, and in order for each item. A failing
-    batch is split until only the failing records are left. When these records reach the maximum age, Lambda writes them
-    to the failure store (an S3 bucket).
-    `mapping_id`: the id of the mapping.
+    A failing batch is split until only the failing records are left. When they reach the maximum age, Lambda writes
+    them to the failure store.
     """
 
     def __init__(

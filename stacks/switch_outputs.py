@@ -1,9 +1,4 @@
-"""Collect the resources that the runbooks use, and name them in the outputs of the stack.
-
-A runbook says how an operator removes the cause of an alarm. For example, the operator enables an event source mapping
-or an EventBridge rule that someone has disabled, or empties a dead-letter queue. The commands in the runbooks need the
-id of the mapping, the name of the rule or the URL of the queue. The operator finds these values in the stack outputs.
-"""
+"""Names the resources of runbooks in the outputs of the stack: mappings and rules to enable, and queues to empty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,12 +12,7 @@ from functions.model.lambdas import resource_prefix
 
 @dataclass
 class RunbookResources:
-    """The resources that the runbooks use, by Lambda or by reaction (a queue that gets certain events from the bus).
-
-    `mappings`: {Lambda: id of its event source mapping}.
-    `rules`: {scheduled Lambda, or reaction: its EventBridge rule}.
-    `failed_run_queues`: {scheduled Lambda: its dead-letter queue}.
-    """
+    """The resources that the runbooks use, by Lambda or by reaction: mapping ids, rules, and queues of failed runs."""
 
     mappings: dict[str, str] = field(default_factory=dict)
     rules: dict[str, events.Rule] = field(default_factory=dict)
@@ -50,8 +40,5 @@ class RunbookResources:
 
 
 def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:
-    """Return the name of an EventBridge rule from its ARN.
-
-    On a custom bus, the ARN has the bus name before the rule name.
-    """
+    """Return the name of an EventBridge rule from its ARN, which on a custom bus also has the bus name."""
     return str(Fn.select(2 if of_the_bus else 1, Fn.split("/", rule.rule_arn)))

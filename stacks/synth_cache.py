@@ -1,7 +1,6 @@
 """Cache synthesized CDK templates under build/ by the hash of their inputs, because a synthesis takes seconds.
 
-`make synth`, `make up`, the docs and the tests use this cache. An assembly is the folder that `cdk synth` writes. If
-two processes need the same assembly, one process synthesizes it and the second process waits.
+An assembly is the folder that `cdk synth` writes. A second process that needs the same one waits for the first.
 """
 
 import fcntl
@@ -29,11 +28,7 @@ LAPTOP_INPUTS = (
     "functions/runtime/__init__.py",
     "functions/runtime/environment.py",
 )
-"""The inputs of the cache key on a laptop.
-
-The source of the handlers is not an input here. The local AWS (an emulator) deploys this source without the CDK, so an
-edit of a handler needs no new synthesis.
-"""
+"""The inputs on a laptop: an edit of a handler needs no synthesis, because the local AWS deploys the source."""
 CHECKSUM = "checksum"
 CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
 
@@ -49,10 +44,9 @@ def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
 
 
 def get_assembly(context: Mapping[str, object]) -> Path:
-    """Return the folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
+    """Return the folder that `cdk synth` would write, from the cache if the inputs are unchanged. Do not change it.
 
-    Do not change the folder, because other processes use it too. Raises stage.InvalidSetting if a setting is wrong,
-    before the CDK starts. Raises SynthFailed if the synthesis fails.
+    Raises stage.InvalidSetting before the CDK starts, or SynthFailed.
     """
     settings = stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     folder = CACHE / _digest(context, settings)
@@ -67,10 +61,7 @@ def get_assembly(context: Mapping[str, object]) -> Path:
 
 
 def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
-    """Write the files that `cdk synth` would write for this context into the folder `target`.
-
-    Raises the same errors as `get_assembly`.
-    """
+    """Write what `cdk synth` would write for this context into a folder. Raises as `get_assembly`."""
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
@@ -84,10 +75,7 @@ def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
 
 
 def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
-    """Raise RuntimeError if the app imported a project module that is not among the inputs of the cache key.
-
-    Otherwise an edit of that module would not lead to a new synthesis.
-    """
+    """Raise RuntimeError for an imported project module that is no input: its edit would cause no new synthesis."""
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
     # functions/__init__.py is imported with each module of `functions`, but no template depends on it.
@@ -97,18 +85,12 @@ def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
 
 
 def is_laptop(context: Mapping[str, object]) -> bool:
-    """Return whether the app is synthesized for a laptop, where an emulator of AWS runs the Lambdas.
-
-    Then the Lambda bundle has no packages, because the emulator runs the Lambdas with the packages of its own Python.
-    """
+    """Return whether it is for a laptop, whose emulator runs the Lambdas with the packages of its own Python."""
     return context.get("laptop") in (True, "true")
 
 
 def context_from_environment() -> dict[str, Any]:
-    """Return the CDK context from the environment variables.
-
-    The CDK's command line sets these variables when it runs app.py, and so does `_synthesize`.
-    """
+    """Return the CDK context from the variables that the command line of the CDK, and `_synthesize`, set."""
     context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
     if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # the CDK puts a long context into a file
         context |= json.loads(Path(overflow).read_text())
@@ -136,10 +118,7 @@ def _digest(context: Mapping[str, object], settings: stage.Stage) -> str:
 
 
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
-    """Synthesize the app for this context, and write the assembly to the folder. Raises SynthFailed.
-
-    The app runs in a separate Python process, because the CDK's Node process runs until its Python process ends.
-    """
+    """Write the assembly, in a process of its own: the CDK's Node runs until its Python ends. Raises SynthFailed."""
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:

@@ -11,11 +11,7 @@ from stacks.stage import Stage
 
 
 class OrdersTable(Construct):
-    """The DynamoDB table.
-
-    `name`, `arn`: the table's name and ARN. `stream_arn`: the ARN of the table's stream. `index_arns`: the ARN of each
-    index, by the name of the index.
-    """
+    """The DynamoDB table. `stream_arn`: the ARN of its stream. `index_arns`: the ARN of each index, by its name."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -76,10 +72,7 @@ def _index_properties(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexP
 
 
 def _contributor_insights() -> dynamodb.ContributorInsightsSpecification:
-    """Enable contributor insights for the table and each index.
-
-    Only throttled keys are analyzed, so that normal requests cost nothing extra.
-    """
+    """Enable contributor insights for the table and each index, only of throttled keys, which costs nothing extra."""
     throttled = dynamodb.ContributorInsightsMode.THROTTLED_KEYS
     return dynamodb.ContributorInsightsSpecification(enabled=True, mode=throttled)
 
@@ -91,11 +84,7 @@ def _billing(stage: Stage) -> dynamodb.Billing:
 
 
 def _capacity(stage: Stage, where: str) -> dict[str, Any]:
-    """Return the capacity of the table or an index as CDK arguments.
-
-    With on-demand billing: the maximum units for reads and for writes, if the stage limits them. With provisioned
-    billing: the autoscaling ranges.
-    """
+    """Return the capacity of the table or an index: the maximum units on demand, or the autoscaling ranges."""
     if stage.billing == "on-demand":
         most = {"read": stage.max_read_units, "write": stage.write_limit}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}

@@ -32,7 +32,7 @@ TRINO_FUNCTIONS = (
 def open_archive(folder: Path, live: Path | None = None) -> DuckDBPyConnection:
     """Return a database in memory with the tables and views of the archive. `folder`: a copy of the archive bucket.
 
-    `live`: an NDJSON file of exported orders. The view `order_facts` then also has the orders that only this file has.
+    `live`: an NDJSON file of exported orders. The view `order_facts` then also has these.
     """
     import duckdb  # noqa: PLC0415  the other tools do not need it, and it takes a while to import
 

@@ -38,11 +38,9 @@ HourUnits = tuple[int, int]
 
 @dataclass(frozen=True)
 class TableTraffic:
-    """The capacity that a table and its indexes have consumed, from CloudWatch.
+    """The capacity that a table and its indexes have consumed, from CloudWatch, from the hour `since` on.
 
-    `since`: the start of the first hour.
-    `read`, `write`: the consumed units of each hour, oldest first. The key is "table" or the name of an index.
-    `stored`: the size in bytes. The key is "table" or the name of an index.
+    By "table" or the name of an index: the consumed units of each hour, oldest first, and the stored bytes.
     """
 
     table: str

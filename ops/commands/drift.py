@@ -68,7 +68,7 @@ DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
 """The maximum number of items with unrepaired discrepancies whose keys the checkpoint stores.
 
-If there are more, the checkpoint is not updated, and a resumed run finds the items after its position again.
+With more, it is not updated: a resumed run finds the items again.
 """
 MAX_RECENT_PARTITIONS = 1_000
 """How many checked partitions are remembered. A scan returns the items of a partition one after the other."""
@@ -78,15 +78,11 @@ MAX_RECENT_PARTITIONS = 1_000
 class DriftCheck:
     """A check of the table for drift.
 
-    `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item. `report_discrepancy` gets
-    each.
-    `repair`: whether to repair them. `pause_seconds`: the pause before a suspicious item is checked again.
-    `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
+    `discrepancies`: the confirmed ones, by the key of the wrong or missing item; `report_discrepancy` gets each.
     `unstable`, `final_totals`: what was not judged: items that changed during the checks, and totals that cannot
-    change.
-    `unverifiable`: the keys of the totals that may include archived orders with unknown amounts. They are not changed.
-    `checkpoint`: the stored progress of a full check, and its lock, which prevents two repairs at the same time. If it
-    is None, a total is repaired only if it has not changed since it was read.
+    change. `unverifiable`: the unchanged totals that may include archived orders with unknown amounts. `checkpoint`:
+    the stored progress of a full check, and its lock against a second repair. Without it, a total is repaired only if
+    it has not changed since it was read.
     """
 
     shop: ShopContext
@@ -113,10 +109,7 @@ class DriftCheck:
         self._totals_scan = TotalsScan.at(self.shop.now())
 
     def check_all(self) -> None:
-        """Check all items, totals and accounts of the table. If `repair` is set, repair the discrepancies too.
-
-        Raises Locked if another run has taken over the checkpoint.
-        """
+        """Check all items, totals and accounts, and perhaps repair them. Raises Locked if another run took over."""
         if self.checkpoint is None:
             self._sweep()
         else:
@@ -169,7 +162,7 @@ class DriftCheck:
     def check_sample(self, number: int) -> None:
         """Check about `number` items from random places of the table, and the whole order or account of each.
 
-        A sample does not read all contributions, so totals are not checked, and contributions are not repaired.
+        A sample does not read all contributions, so totals and contributions are left out.
         """
         for segments, most in sample_segments(self.shop.table, number):
             if self.sweep_result.read >= number:
@@ -192,20 +185,14 @@ class DriftCheck:
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Check an item of the scan for the first time. Return whether the check found a discrepancy.
-
-        Returns None if nothing is to be checked. Raises Unreadable, InvalidKeyValue, Permanent.
-        """
+        """Return whether a first check of an item finds a discrepancy; None if nothing is to be checked."""
         self._extend_lock()
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return an object that can check the item with this key, or its whole order or account.
-
-        Returns None if the order or account was checked recently, or if this item type is not checked.
-        """
+        """Return what checks this item, or its order or account; None if that was checked recently, or never is."""
         for row, check in PARTITION_CHECKS.items():
             if key := match_key(row, (at[0], row.main.partition(" / ")[2])):
                 if at[0] in self._recent_partitions:
@@ -221,10 +208,7 @@ class DriftCheck:
         return None
 
     def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
-        """Run a check on the item with the key `at`, and return the discrepancies that it finds.
-
-        `image`: the item on the current page of the scan. If it is None, the item and its primary items are read now.
-        """
+        """Return the discrepancies of an item on the current page. If it is None, it is read now with its primaries."""
         if image:
             return list(item_check.find_discrepancies(self.shop, image, self._sources))
         image = load_existing(self.shop, [at]).get(at)
@@ -253,10 +237,7 @@ class DriftCheck:
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """After the pause, check these items again, and report the discrepancies that stayed the same.
-
-        If a check finds new discrepancies of an item, the item is checked once more, up to MAX_CHECKS times.
-        """
+        """After the pause, check these items again, up to MAX_CHECKS times, and report what stayed the same."""
         for _ in range(MAX_CHECKS):
             if not suspicions:
                 return
@@ -271,9 +252,9 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check an item again. Report, and perhaps repair, the discrepancies that the previous check found, too.
+        """Report and perhaps repair what an item's previous check found, too. Return whether to check once more.
 
-        A wrong contribution is only collected here. Returns whether the item must be checked once more.
+        A wrong contribution is only collected here.
         """
         self._extend_lock()
         if self.progress:
@@ -325,10 +306,8 @@ class DriftCheck:
 class _Suspicion:
     """An item to check, or a whole order or account.
 
-    `check`: a function that returns the item's discrepancies. Its argument is the item as the scan has read it. If the
-    argument is None, the function reads the item from the table.
-    `is_checked_last`: whether the item is checked again only after all other suspicious items.
-    `discrepancies`, `checked_at`: the result and the time (Unix timestamp) of the last check.
+    `check`: returns the discrepancies of the item as the scan has read it, or as it is now (None). `is_checked_last`:
+    whether it is checked again only after all others. `checked_at`: the Unix timestamp of the last check.
     """
 
     key: ItemKey
@@ -370,10 +349,9 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
 }
 """The checks of single items in all other partitions, by item type."""
 CHECKED_LAST = (ACTIVITY, CONTRIBUTION)
-"""Suspicious items of these types are checked again after the items of all other types.
+"""Suspicious items of these types are checked again after all others.
 
-Their own check reads the source from the item. If this value is wrong, it reports an item that should not exist. The
-check of the source knows the correct content, so it runs first.
+Their own check reads the source from the item, which may be wrong. The check of the source knows the content.
 """
 
 
@@ -407,7 +385,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Check a sample, the whole table or all accounts, repair with `--repair`, and print the report.
+    """Check a sample, the table or all accounts, perhaps repair, and print the report.
 
     Exits with 1 if a discrepancy is left, if an item could not be read, or if an item changed at every check.
     """
@@ -434,10 +412,7 @@ def run_drift(args: argparse.Namespace) -> None:
 
 
 def format_report(drift: DriftCheck, scope: str = "all") -> Iterator[str]:
-    """Yield the lines of the report: the discrepancies by kind, the first keys of each kind, and the next step.
-
-    All unbalanced accounts are named. `scope`: what was checked: "all", "accounts" or "sample".
-    """
+    """Yield the lines of the report of this `scope` ("all", "accounts" or "sample"), with the next step."""
     kinds: dict[str, list[Discrepancy]] = {}
     for fault in drift.discrepancies.values():
         kinds.setdefault(fault.kind, []).append(fault)

@@ -1,6 +1,6 @@
-"""The `export` command: write the orders, invoices, payments or refunds of a time range to files.
+"""The `export` command: write the orders, invoices, payments or refunds of a time range to one file each.
 
-The files have the rows of `POST /exports` (functions/shop/list_exports.py), but all parts are in one file.
+It has the rows of `POST /exports` (functions/shop/list_exports.py).
 """
 
 from __future__ import annotations

@@ -89,10 +89,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def list_failures(args: argparse.Namespace) -> None:
-    """Print the time, the kind, the failed worker, the reason and the key of each failure, newest first.
-
-    Exits with 1 if another run has received dead letters, because SQS hides them from this list.
-    """
+    """Print each failure, newest first. Exits with 1 if another run has received dead letters."""
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
     shown, more = failures.list_page(args.limit, redriven=args.redriven)
@@ -118,10 +115,7 @@ def show_failure(args: argparse.Namespace) -> None:
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
-    """Process the selected failures again and print the result.
-
-    Exits with 1 if a failure could not be processed. Also exits with 1 if this run did not receive all dead letters.
-    """
+    """Process the selected failures again. Exits with 1 if one fails, or if not all dead letters came."""
     if not (args.because or args.dry_run):
         raise UsageError("Say why you redrive them: --because TEXT, without personal data.")
     resolved = targets.resolve_target(args)
@@ -161,10 +155,7 @@ def redrive_failures(args: argparse.Namespace) -> None:
 
 
 def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[FailureEntry], bool]:
-    """Return a function that decides whether to redrive a failure.
-
-    Raises UsageError if `--since` is not a time, or if keys are given together with a filter.
-    """
+    """Return a function that selects failures. Raises UsageError for a wrong `--since`, or keys beside a filter."""
     if args.keys:
         if args.reader or args.reason:
             raise UsageError("Use --reader and --reason with --all or --since, not with keys.")
@@ -174,10 +165,7 @@ def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[Failure
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Parse a time such as "2026-11-21T09:30Z", or a duration before `now` such as "3d".
-
-    Raises UsageError if the text is neither a time nor a duration.
-    """
+    """Parse a time ("2026-11-21T09:30Z"), or a duration before `now` ("3d"). Raises UsageError."""
     if ago := DURATION.fullmatch(text):
         return now - timedelta(**{DURATION_UNITS[ago[2]]: int(ago[1])})
     try:

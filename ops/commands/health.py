@@ -1,7 +1,4 @@
-"""The `health` command: show the health of the shop on one screen. Each finding says "ok" or what to do and run.
-
-The checks write nothing. They read only a sample of the table.
-"""
+"""The `health` command: show on one screen, from reads and a sample of the table, what is "ok" and what to do."""
 
 from __future__ import annotations
 
@@ -59,10 +56,7 @@ NEAR_LIMIT_BYTES = 300_000
 """An item of more bytes is reported, before it reaches DynamoDB's limit of 400 KB."""
 EXPIRING_WITHIN = timedelta(days=1)
 TTL_OVERDUE_AFTER = timedelta(days=3)
-"""An item that still exists this long after its ttl is reported.
-
-DynamoDB deletes an item within a few days of its ttl (developer guide, "Using time to live").
-"""
+"""An item that exists this long after its ttl is reported: DynamoDB deletes it within a few days (developer guide)."""
 MAX_VALID_TTL = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 """A ttl after this time is reported. It is probably in milliseconds instead of seconds."""
 UNUSED_DAYS = 14
@@ -71,10 +65,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One finding of the health report: the subject, its status, and the action to take; "" if there is no action.
-
-    `commands`: command lines that take the action or find the cause. An operator can run them as they are printed.
-    """
+    """One finding of the health report. `action`: what to do, or "". `commands`: for it, or to find the cause."""
 
     subject: str
     status: str
@@ -243,10 +234,7 @@ def _local_log(target: ShopTarget) -> str:
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Report how many messages are in the queues and in each dead-letter queue.
-
-    SQS counts a failed message as in flight until its retry. So the messages in flight are reported, too.
-    """
+    """Report messages in queues, in flight (also failed ones that wait for their retry) and in dead-letter queues."""
     failures = FailureRepository.for_target(target)
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
     for url, (wait, in_hand) in waiting.items():
@@ -279,7 +267,7 @@ def _queue_name(url: str) -> str:
 
 # the table ------------------------------------------------------------------------------------------------------------
 def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Check the size and the ttl of a sample of the table's items, and count the items that expire soon.
+    """Check size and ttl of sampled items, and count those that expire soon.
 
     A ttl is wrong if it is in the year 2200 or later, or if the item still exists three days after its ttl.
     """
@@ -312,10 +300,7 @@ def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResu
 
 
 def sample_items(table: Table) -> list[Image]:
-    """Return the first SAMPLE_ITEMS items of a scan.
-
-    DynamoDB scans partitions in the order of their key hashes, so the first items are a random sample.
-    """
+    """Return the first items of a scan: a random sample, because partitions come in the order of key hashes."""
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)
     return items

@@ -1,6 +1,6 @@
 """The `hot-keys` command: find the table, index or key whose requests DynamoDB throttles, from CloudWatch metrics.
 
-The metric UserErrors is not used: it counts invalid requests, so it shows bugs of a client and no hot key.
+UserErrors is not used: it counts invalid requests.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
     "AccountLimit": "the account is at its limit in this region, for any key",
 }
-"""The explanation of each cause of throttling, by the part of the metric name that names the cause.
-
-For example, ReadKeyRangeThroughputThrottleEvents counts reads throttled because of KeyRangeThroughput.
-"""
+"""The explanation of each cause of throttling, by its part of a name such as ReadKeyRangeThroughputThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
@@ -40,19 +37,14 @@ MAX_HOURS = 15 * 24
 """The maximum of `--hours`, because CloudWatch keeps one-minute datapoints for 15 days."""
 MAX_KEYS = 10
 THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
-"""The name prefix of the Contributor Insights rules that count throttled requests by partition key.
-
-They store keys in plain text, which is allowed, because no key of this table identifies a person.
-"""
+"""The prefix of rules that count throttled requests by partition key: no key of this table identifies a person."""
 
 
 @dataclass(frozen=True)
 class ThrottleCount:
     """How many requests one CloudWatch metric counted as throttled.
 
-    `index`: "" means the table itself. `operation`: "" means all operations.
-    `total`: the number in the whole time range.
-    `most`: the number in the minute with the most throttled requests. `most_at`: the start of this minute.
+    `index`, `operation`: "" for the table itself, and for all operations. `most`: in the worst minute, at `most_at`.
     """
 
     metric: str
@@ -74,10 +66,7 @@ class ThrottledKey:
 
 @dataclass(frozen=True)
 class ThrottleReport:
-    """The throttled requests of a table in a time range.
-
-    `seen`: the indexes for which Contributor Insights counts throttled keys; "" means the table itself.
-    """
+    """The throttled requests of a table. `seen`: where Contributor Insights counts keys; "" for the table itself."""
 
     table: str
     since: str

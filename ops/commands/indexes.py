@@ -31,10 +31,7 @@ TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """A global secondary index. `attributes`: the projected attributes besides the keys; None for all attributes.
-
-    `warm`: the warm throughput, as DynamoDB names its values; empty if it is not set.
-    """
+    """A global secondary index. `attributes`: the projected ones besides the keys; None for all. `warm`: as set."""
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
@@ -61,10 +58,7 @@ def indexes_from_model() -> TableIndexes:
 
 
 def indexes_from_file(path: Path) -> TableIndexes | None:
-    """Return the indexes from a CloudFormation template, or from the JSON of `aws dynamodb describe-table`.
-
-    Returns None if the file contains no table.
-    """
+    """Return the indexes from a template, or from `aws dynamodb describe-table`; None without a table."""
     document = json.loads(path.read_text(encoding="utf-8"))
     if "Table" in document:
         return parse_table(document["Table"])
@@ -122,11 +116,9 @@ def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
 # plan deploys ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeployPlan:
-    """The deploys that change the indexes, in the order in which they must run.
+    """The deploys that change the indexes, in their order: a change for each in `steps`.
 
-    `steps`: one change of an index for each deploy.
     `obstacles`: sentences about changes that a deploy can never make, or that it cannot make yet.
-    `fits_one_deploy`: whether one deploy of the template is enough.
     """
 
     steps: Sequence[str] = ()
@@ -146,10 +138,9 @@ class DeployPlan:
 
 
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
-    """Plan the deploys that change the deployed indexes to the wanted indexes. `wanted`: None if there is no table.
+    """Plan the deploys that change the deployed indexes to the wanted indexes; None if there is no table.
 
-    New indexes come first and deletions last, so that every query always has its index. A changed index must get a new
-    name, because two indexes with the same name cannot exist at the same time.
+    New indexes come first and deletions last, so that every query has its index. A changed index gets a new name.
     """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan(

@@ -45,10 +45,7 @@ Migrations = Mapping[str, Migration]
 
 
 def load_migrations() -> Migrations:
-    """Load the migrations from the modules of ops/migrations, by version.
-
-    Raises UsageError if two migrations have the same version, or if a module is no migration.
-    """
+    """Load the migrations by version. Raises UsageError if two have the same, or a module is no migration."""
     modules: dict[str, str] = {}
     for module in sorted(module.name for module in pkgutil.iter_modules(migrations.__path__)):
         if not (named := MODULE_NAME.fullmatch(module)):
@@ -85,16 +82,12 @@ class PlannedMigration:
 def plan_migrations(
     known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None = None, again: str | None = None
 ) -> list[PlannedMigration]:
-    """Return the migrations to run, in the order in which they run.
+    """Return the migrations to run, in their order. Raises UsageError if a given version does not exist.
 
-    `known`: all migrations. `state`: the stored progress of each migration, by version.
-    `task`: "up" selects the migrations that are not applied, the lowest version first, "down" the applied ones, the
-    highest first. A migration that was stopped is selected too.
-    `to`: for "up", the last version to apply (None: all). For "down", the version to return to (None: undo only the
-    latest).
-    `again`: run only this version, even if it is already applied or undone.
-
-    Raises UsageError if a given version does not exist.
+    `state`: the stored progress by version. `task`: "up" selects the migrations that are not applied, the lowest
+    version first, "down" the applied ones, the highest first, and both those that were stopped. `to`: the last version
+    to apply (None: all), or the version to return to (None: undo only the latest). `again`: run only this version, even
+    if it is done.
     """
     for version in (to, again):
         if version is not None and version not in known and not (task == "down" and version == "0000"):
@@ -128,11 +121,10 @@ def run_migration(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> SweepResult:
-    """Run a migration and return the counts of its items.
+    """Run a migration and return the counts of its items. A stopped run can be resumed.
 
-    `by`: the user who runs the migration, as user@host. `dry`: write nothing. `segments`: the number of segments to
-    scan in parallel. The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run
-    of this migration is active. Also raises TableBusy and UsageError.
+    `by`: the user, as user@host. `dry`: write nothing. `segments`: how many to scan in parallel. Raises Locked if
+    another run of this migration is active, TableBusy and UsageError.
     """
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)
@@ -159,10 +151,7 @@ def _mark_done(shop: ShopContext, planned: PlannedMigration, by: str) -> SweepRe
 
 
 def build_migration_action(shop: ShopContext, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
-    """Return the function that a migration runs on each item. It transforms the item and writes the result.
-
-    `task`: "up" or "down". `dry`: write nothing.
-    """
+    """Return the function that a migration ("up" or "down") runs on each item: it transforms and writes it."""
     step = migration.transform_for(task)
     derives, deletes = (task == "up" and given for given in (migration.rederives_copies, migration.deletes_items))
 
@@ -183,10 +172,9 @@ def build_migration_action(shop: ShopContext, migration: Migration, task: str, *
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """Return the migrated item in DynamoDB JSON. An attribute whose value does not change keeps its stored form.
+    """Return the migrated item in DynamoDB JSON, with the stored form of values that do not change.
 
-    `step`: a function that transforms the item, as a dict of plain Python values.
-    Raises Unreadable if the item cannot be transformed, and UsageError if `step` changes its primary key or version.
+    `step` gets plain Python values. Raises Unreadable if it fails, and UsageError if it changes key or version.
     """
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])
@@ -320,10 +308,7 @@ def create_migration(description: str) -> None:
 
 
 def run_migrations(args: argparse.Namespace) -> None:
-    """Run the planned migrations one after the other and print the counts of each migration.
-
-    Exits with 2 for wrong usage. Exits with 1 if a migration was interrupted or items were skipped.
-    """
+    """Run the planned migrations, and print their counts. Exits with 1 if one was interrupted or skipped items."""
     passed_over = 0
     shop, known = targets.resolve_shop(args), load_migrations()
     todo = plan_migrations(known, load_state(shop, known), args.task, args.to, args.again)
@@ -351,11 +336,7 @@ def run_migrations(args: argparse.Namespace) -> None:
 
 
 def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
-    """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
-
-    `down` changes all items of its types, also those that newer code wrote, and may lose values. Raises UsageError if
-    there is no terminal to ask.
-    """
+    """Ask before `down`, which may lose values. Exits with 1 without a yes. Raises UsageError without a terminal."""
     for one in todo:
         print(
             f"{one.title} changes back every {', '.join(one.migration.item_types)}, also those that newer code wrote "

@@ -124,11 +124,9 @@ def build_data_model() -> dict[str, Any]:
 
 
 def sample_items(row: Row[Any]) -> Iterator[dict[str, Any]]:
-    """Yield sample items of a type in DynamoDB JSON, with bytes as base64: one of Ann, and one of Cleo if its key
-    differs.
+    """Yield sample items in DynamoDB JSON, with bytes as base64: of Ann, and of Cleo if the key differs.
 
-    A type that replaces another type under the same key, as an archived order replaces an order, has one sample, of
-    Bob.
+    A type that replaces another type under the same key, such as an archived order, has one sample, of Bob.
     """
     first, *others = [_sample_item(row, number) for number in ((1, 3) if row.replaces is None else (2,))]
     yield first

@@ -45,10 +45,7 @@ JsonObject = dict[str, Any]
 
 
 def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
-    """Return the order, or an ArchivedOrder: the small item that replaces an archived order in the table.
-
-    Raises RecordNotFound, Unreadable.
-    """
+    """Return the order, or the ArchivedOrder that replaces it. Raises RecordNotFound, Unreadable."""
     found = table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise RecordNotFound("no such order")
@@ -56,10 +53,7 @@ def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
 
 
 def find_order_id(table: Table, text: str) -> str:
-    """Return the id of the order that has this text as its id or order number, in upper or lower case.
-
-    Raises RecordNotFound if there is no such order, or if several orders have the number.
-    """
+    """Return the id of the order with this id or number, in any case. Raises RecordNotFound for none or several."""
     if table.get(ORDER_BY_ID, order_id=text.lower()):
         return text.lower()
     found = table.query(ORDERS_BY_NUMBER, number=order_number(text)).items
@@ -83,10 +77,7 @@ COPY_STATES = {
 
 
 def compare_copies(shop: ShopContext, order_id: str) -> JsonObject:
-    """Compare each copy of an order with its expected content, by the rules of the command `drift`.
-
-    Returns a dict with the state of each copy. Raises RecordNotFound, Unreadable, Permanent.
-    """
+    """Return the state of each copy, by the rules of `drift`. Raises RecordNotFound, Unreadable, Permanent."""
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     faults = {fault.key: fault for fault in find_order_discrepancies(shop, order_id, images)}
@@ -137,10 +128,7 @@ def _describe_log(order: Order, wrong: Sequence[Discrepancy]) -> JsonObject:
 
 # archive and mails ----------------------------------------------------------------------------------------------------
 def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
-    """Return the S3 object that stores an archived order, and the contents of the object.
-
-    Raises RecordNotFound, Unreadable.
-    """
+    """Return the S3 object of an archived order, with its contents. Raises RecordNotFound, Unreadable."""
     stub = get_order(table, order_id)
     if not isinstance(stub, ArchivedOrder):
         raise RecordNotFound("the order is not archived")
@@ -197,10 +185,10 @@ FINDING_COLUMNS = ("name", "since", "next try", "what", "what to do")
 
 
 def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = False) -> Iterator[str]:
-    """Yield lines of text about an order: its goods, its timeline, what it waits for, and whether copies are in sync.
+    """Yield lines about an order: its goods, its timeline, what it waits for, and whether copies are in sync.
 
-    `with_records`: also yield its items and each copy. For an archived
-    order, these are the items in its S3 object. Raises RecordNotFound, Unreadable, Permanent.
+    `with_records`: also its items (of the S3 object, if archived) and copies. Raises RecordNotFound, Unreadable,
+    Permanent.
     """
     table = target.table
     stub = order = get_order(table, order_id)
@@ -254,10 +242,7 @@ def describe_order(target: ShopTarget, order_id: str, *, with_records: bool = Fa
 
 
 def find_outside_table(target: ShopTarget, order_id: str, customer: Customer | None) -> dict[str, list[Match]]:
-    """Return the causes that the table does not show: failures about an order, and a suppressed address.
-
-    Reads the newest MAX_FAILURES failures that were not redriven. A failure is of the order if it contains its id.
-    """
+    """Return what the table does not show: the newest failures about the order, and a suppressed address."""
     found: dict[str, list[Match]] = {"record_parked": [], "dead_letter": [], "address_suppressed": []}
     failures = FailureRepository.for_target(target, wait_seconds=int("--stack" in target.options))
     with failures.receive_dead_letters() as letters:

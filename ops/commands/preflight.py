@@ -89,11 +89,7 @@ def _judge(what: str, found: str, needed: str, verdict: str, action: str, *, eno
 
 @dataclass(frozen=True)
 class Preflight:
-    """A stage that is about to be deployed into an account.
-
-    `template`: the stage's synthesized template. `orders`: how many orders per second the stage must process.
-    `client`: returns a boto3 client for a service.
-    """
+    """A stage that is about to be deployed into an account. `orders`: how many it must process per second."""
 
     stack: str
     template: Mapping[str, Any]

@@ -28,10 +28,7 @@ MAX_VALUE_LENGTH = 40
 
 
 def parse_arguments(texts: Iterable[str]) -> dict[str, str]:
-    """Parse the values of `--arg`, which have the form name=value, into a dict.
-
-    Raises InvalidArgument if a text does not have the form name=value, or if two texts have the same name.
-    """
+    """Parse the values of `--arg` (name=value). Raises InvalidArgument for another form, or a repeated name."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -114,10 +111,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_query(args: argparse.Namespace) -> None:
-    """Run an access pattern and print the result, or print one stored item. Without either, list all access patterns.
-
-    Exits with 2 for wrong usage, and with 1 if no item has the key.
-    """
+    """Run an access pattern, print one stored item, or list all patterns. Exits with 1 if no item has the key."""
     if args.key is not None:
         stored = targets.resolve_table(args).batch_get_raw([{"PK": {"S": args.key[0]}, "SK": {"S": args.key[1]}}])
         if not stored:

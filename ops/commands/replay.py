@@ -35,10 +35,7 @@ from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
 
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
-"""The keys of an EventBridge event pattern that this module can evaluate.
-
-A replay from the table to one rule sends the events directly to the rule's queues, so it must select them itself.
-"""
+"""The keys of event patterns that this module evaluates, to send events from the table directly to a rule's queues."""
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0
@@ -56,9 +53,8 @@ class EventRule:
 
 
 def find_rule(shop: ShopTarget, text: str) -> EventRule:
-    """Return the EventBridge rule with this name, or the only rule whose name contains the text.
+    """Return the rule with this name, or the only one that contains it, without underscores as on AWS.
 
-    The name on AWS has no underscores, so `order_notification` names the rule of that reaction.
     Raises UsageError if no rule or more than one rule matches.
     """
     client = shop.client("events")
@@ -75,9 +71,9 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
 
 
 def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
-    """Return a function that sends the events of one rule directly to its SQS queues, so no other consumer gets them.
+    """Return a function that sends the events of one rule directly to its queues, so no other consumer gets them.
 
-    Raises UsageError if the pattern has other conditions than SUPPORTED_PATTERN_KEYS, or a target is not an SQS queue.
+    Raises UsageError if the pattern has other conditions than SUPPORTED_PATTERN_KEYS, or a target is no queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
         raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-event-archive")
@@ -137,10 +133,10 @@ class EventArchive:
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
-        """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
+        """Start a replay of a time range to one rule (None: to all). Return its name and state.
 
-        The name is computed from the range and the rule, so a replay that is running or completed is not started again.
-        After a failed one, the new name has a number at its end, because a name can be used only once.
+        The name follows from the range and the rule, so a running or completed replay is not started again. After a
+        failed one, a number follows.
         """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
@@ -208,10 +204,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_replay(args: argparse.Namespace) -> None:
-    """Replay events or copies and print the result.
-
-    Exits with 1 if the replay failed or items were skipped. Exits with 2 for wrong usage.
-    """
+    """Replay events or copies and print the result. Exits with 1 if the replay failed or items were skipped."""
     if args.from_table and not (args.copies or args.reactions):
         raise UsageError("--from-table needs --copies or --reactions.")
     if args.copies and (args.to or args.to_all):

@@ -59,10 +59,7 @@ from ops.scan.sweep_result import SweepResult
 from ops.scan.throttle import limit_capacity
 
 FetchObject = Callable[[str], bytes]
-"""Function that returns an object of the archive bucket by its key.
-
-Raises NotRestorable if the object is not available.
-"""
+"""Returns an object of the archive bucket by its key. Raises NotRestorable if it is not available."""
 KEEP_DAYS = 30
 MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
 """The limits for the restored items of one transaction. DynamoDB accepts 100 items and 4 MB.
@@ -72,10 +69,7 @@ The last transaction also has the order, the condition check of the customer, an
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
-"""How long an order must have been archived before it can be restored.
-
-A second, slower invocation of the archive Lambda may run for this time, and would delete the restored items.
-"""
+"""How long an order must have been archived: a slower archive Lambda may run so long, and delete restored items."""
 LOCAL_SETTLE_TIME = timedelta(0)
 """On the local shop, an order can be restored as soon as it is archived, so that users do not wait for 15 minutes."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
@@ -88,13 +82,10 @@ class NotRestorable(Permanent):
 
 @dataclass(frozen=True)
 class RestoredOrder:
-    """The result for an order that was restored. In a dry run, the result for an order that would be restored.
+    """The result for an order that was restored, or would be in a dry run. `items`: their number, with the order.
 
-    `items`: the number of restored items, including the order itself.
-    `ends_at`: when the order expires and is archived again.
-    `kept_events`: the disputes and refunds that came while the order was archived, as text. They move to the payments.
-    `is_customer_erased`: whether the customer's personal data was erased. If so, the order is restored without name and
-    address.
+    `ends_at`: when it expires. `kept_events`: the disputes and refunds, as text, that move to the payments.
+    `is_customer_erased`: whether it is restored without name and address.
     """
 
     order_id: str
@@ -121,13 +112,10 @@ def restore_order(
     settles: timedelta = SETTLE_TIME,
     dry: bool = False,
 ) -> RestoreOutcome:
-    """Restore an archived order from its S3 object into the table.
+    """Restore an archived order from its S3 object for `keep_days` days. Safe to repeat, also after a kill.
 
-    After `keep_days` days the order is archived again, in a new S3 object next to the first object.
-    `settles`: how long an order must have been archived. `dry`: check everything, write nothing.
-
-    A transaction of its own then moves the kept disputes and refunds to their payments. Safe to repeat, also after a
-    kill. Raises NotRestorable, TableBusy.
+    `settles`: how long it must have been archived. `dry`: check everything, write nothing. A transaction of its own
+    then moves the kept disputes and refunds to their payments. Raises NotRestorable, TableBusy.
     """
 
     def attempt() -> RestoreOutcome:
@@ -177,10 +165,7 @@ def restore_order(
 
 
 def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
-    """Return the items in the S3 object of an archived order, in DynamoDB JSON.
-
-    Raises WriteConflict if the archived order has changed since it was read, for example because of an erasure.
-    """
+    """Return the items in an archive object. Raises WriteConflict if the archived order has changed since."""
     try:
         return _verify_and_read(stub, fetch(stub.object_key))
     except NotRestorable:
@@ -190,10 +175,7 @@ def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) ->
 
 
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
-    """Return a condition check that fails if the customer has changed since it was read, or exists now if it was None.
-
-    So no personal data is restored if an erasure has just started: the restore is tried again with the new state.
-    """
+    """Return a check that fails if the customer has changed since it was read: an erasure may have started."""
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
         return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER.type))
@@ -201,10 +183,7 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
 
 
 def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
-    """Return the items in the body of an archive object.
-
-    `stub`: the archived order. Raises NotRestorable if the SHA-256 of the body differs from the hash in `stub`.
-    """
+    """Return the items of an archive object. Raises NotRestorable if its SHA-256 is not that in `stub`."""
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
         raise NotRestorable(f"its object {stub.object_key} is not the one that was written: sha256 {found}")
@@ -212,10 +191,7 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """Return the restored order in DynamoDB JSON, with the next version and an entry in its timeline.
-
-    `stub`: the archived order. `closed`: the order from the archive object, without personal data after an erasure.
-    """
+    """Return the restored order in DynamoDB JSON, with the next version and an entry in its timeline."""
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
     archived_versions = (*(order.archived_versions or ()), *range(order.version + 1, version))
@@ -230,12 +206,9 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
-    """Yield the items of the archive object that must be written, with the attribute `restored_at`.
+    """Yield the items to write, with `restored_at`, without the order, its marker, and what is there already.
 
-    The order and its expiry marker are written separately. Items that the archiving left in the table, or that a
-    previous run restored, are left out. `there`: the items in the table, by sort key.
-
-    Raises NotRestorable if the table has an item with the same key but with different content.
+    `there`: the items in the table, by sort key. Raises NotRestorable if one of them has different content.
     """
     for archived in images:
         row = _known_row(archived)
@@ -276,10 +249,9 @@ def _is_already_restored(found: Image, image: Image) -> bool:
 
 
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
-    """Split items into transactions, in the order in which they must be written.
+    """Split items into transactions. The last one restores the order, too, and gets as many items as possible.
 
-    The last transaction also restores the order itself. It gets as many items as possible, so that as few items as
-    possible are written before the order. There is at least one transaction, even if there are no items.
+    There is at least one, even without items.
     """
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
@@ -296,11 +268,7 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 
 
 def _put_item(image: Image) -> Write[Any]:
-    """Return a write that puts an item, on condition that no item with this key exists.
-
-    A log entry is written without this condition, because a Lambda function that reads the stream may have written the
-    same entry already.
-    """
+    """Return a write of a new item. A log entry is written anyway: a stream reader may have written the same one."""
     row = _known_row(image)
     request: dict[str, Any] = {"Item": image}
     if row.kind != "log":
@@ -321,12 +289,10 @@ def restore_orders_placed(
     progress: SweepProgress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
+    """Restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
-    Restored orders are visited too: a killed run may not have moved their disputes and refunds to the payments.
-
-    `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
-    Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.
+    Restored orders are visited too: a killed run may not have moved their disputes and refunds. `report` gets each
+    outcome. Returns the counts, and the reason for each order that cannot be restored. Else as `restore_order`.
     """
 
     def act(image: Image) -> bool:

@@ -39,10 +39,7 @@ TOKEN_SECONDS = 1_800
 
 
 class StageTarget(ScenarioTarget):
-    """A deployed stage, used with the AWS permissions of the person who deploys it.
-
-    `api_url`: the address of its API. `shop`: its stack. All names that a run creates contain the run's id.
-    """
+    """A deployed stage, with the permissions of the person who deploys it. All created names contain the run's id."""
 
     timeout_seconds, pause_seconds = 120.0, 0.5
     can_refund_cards = False
@@ -108,10 +105,7 @@ class StageTarget(ScenarioTarget):
             raise EffectMissing(f"POST /payments/events answered {answer.status}: {answer.data!r}")
 
     def ship(self, order_id: str) -> None:
-        """Act as the warehouse: dispatch and deliver the requested shipments.
-
-        If a shipment has several products, dispatch only the first product, in its own parcel.
-        """
+        """Dispatch and deliver the requested shipments. Of several products, the first has its own parcel."""
         api = self.api_client("warehouse")
         for number, one in enumerate(api.get(f"/orders/{order_id}/shipments")["items"]):
             path = f"/orders/{order_id}/shipments/{one['shipment_id']}"
@@ -125,10 +119,7 @@ class StageTarget(ScenarioTarget):
 
     # cleaning up ------------------------------------------------------------------------------------------------------
     def clean_up(self) -> Iterator[str]:
-        """Erase the customers and delete the users of this run and of killed runs.
-
-        Yields a sentence for each user that could not be deleted. A later run finds these users and tries again.
-        """
+        """Erase the customers and delete the users of this and of killed runs. Yields a sentence for each failure."""
         users = [*self._users, *self._list_left_behind()]
         for user in sorted(users, key=lambda user: not _is_customer(user)):  # staff last: they erase customers
             name = user["Username"]
@@ -198,10 +189,7 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 
 
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
-    """Check the protections, run the scenarios, and clean up.
-
-    Raises EffectMissing, at the end, for each missing effect and protection, or if the stack has no user pool.
-    """
+    """Check the protections, run the scenarios, and clean up. Raises EffectMissing for all that is missing."""
     if "UserPoolId" not in shop.outputs:
         raise EffectMissing("smoke signs in as users of a pool, but this stack has the setting issuer: it has no pool")
     missing = [f"{what} is off: run make deploy again" for what in missing_protections(shop)]

@@ -29,8 +29,7 @@ class StripeRejected(Exception):
 def set_up(shop: ShopTarget, endpoints: WebhookEndpointService, webhook_url: str, shop_key: str, *, check: bool) -> str:
     """Create or mend the endpoint, store the secrets, and return what was done. Safe to repeat.
 
-    `check`: change nothing. Raises StripeError, and StripeRejected if the endpoint is missing, disabled, or lacks an
-    event type.
+    `check`: change nothing. Raises StripeError, and StripeRejected if the endpoint is missing or incomplete.
     """
     known = endpoints.list({"limit": 100}).data  # one page, because an account has at most 16
     found = next((one for one in known if one.url == webhook_url), None)

@@ -27,8 +27,7 @@ MAX_RECEIVES = 5
 def write_script(bus: Mapping[str, str], account: str, name: str, events: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a shell script: the commands for the team's account, then those for the shop's account.
 
-    `bus`: the parts of the bus's ARN, as in BUS_ARN. `account`: the id of the team's account. `name`: the name of the
-    queue, the rule and the role. The commands can be repeated, except `create-role`.
+    `bus`: the parts of BUS_ARN. `name`: of queue, rule and role. All can be repeated, except `create-role`.
     """
     shop, cross_account = bus["account"], account != bus["account"]
     queue, dead, undelivered = (

@@ -320,10 +320,7 @@ FREE: Mapping[str, str] = {
 
 
 def load_resources(context: Mapping[str, object]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the properties of all resources that a deploy creates, by type and logical id.
-
-    A cache has the templates of known settings. Raises InvalidSetting if a setting is wrong.
-    """
+    """Return the properties of all resources of a deploy, by type and logical id. Raises InvalidSetting."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for file in sorted(get_assembly({"laptop": "true", **context}).glob("*.template.json")):
         for id, resource in json.loads(file.read_text(encoding="utf-8"))["Resources"].items():

@@ -38,8 +38,7 @@ class LifeStep:
 class Stored:
     """The bytes that an order's items of one type take in the table and in its indexes.
 
-    `days`: how long the items stay; None if they stay until the order is archived. `kept`: the bytes that stay for
-    ever, in the table and in its indexes.
+    `days`: how long; None until the archive. `kept`: the bytes that stay for ever.
     """
 
     table: int
@@ -114,10 +113,10 @@ WEBHOOK_EVENT: Mapping[str, Usage] = {
     "event_publisher": Usage(calls=1, written=1),
     "webhook": Usage(calls=1, read=3, written=3, messages=1),
 }
-"""The AWS usage of an event of up to 1 KB that one webhook has and accepts, beside the usage of the event itself.
+"""The AWS usage of an event of up to 1 KB that one webhook accepts, beside the usage of the event itself.
 
-The publisher writes the event to the outbox. The worker reads the webhook, its cursor and the outbox, and writes the
-lease, the attempt and the cursor. Each further webhook costs the units of the worker again, in the same invocation.
+The publisher writes to the outbox. The worker reads webhook, cursor and outbox, and writes lease, attempt and cursor.
+Each further webhook costs the worker's units again, in the same invocation.
 """
 SCHEDULED_READS: Mapping[str, float] = {
     "order_deadlines": 1,

@@ -37,11 +37,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class FailureEntry:
-    """An entry of the list of failures: a document in the failure store, or a message in a dead-letter queue.
-
-    `at`: when the document was stored; for a dead letter, when the message was first sent.
-    `redriven`: whether the document was already redriven (processed again).
-    """
+    """A document in the failure store, or a message in a dead-letter queue. `at`: stored, or first sent."""
 
     at: str
     key: str
@@ -51,12 +47,10 @@ class FailureEntry:
 
 @dataclass(frozen=True)
 class DeadLetterQueueInfo:
-    """A dead-letter queue.
+    """A dead-letter queue. `name`: that of the reaction, else of the source queue, else its own.
 
-    `name`: a short name for the operator. If the source queue belongs to a reaction (a queue with its worker), `name`
-    is the name of the reaction. Otherwise it is the name of the source queue, or of this queue if it has no source.
-    `source`: the URL of the source queue, from which SQS moves failed messages to this queue; None without a source.
-    `max_receive_count`: SQS moves a message to this queue after this number of receives; 0 if `source` is None.
+    `source`: the URL of the queue from which failed messages come, or None. `max_receive_count`: after how many
+    receives.
     """
 
     name: str
@@ -84,10 +78,7 @@ class DeadLetter:
         )
 
     def summary(self) -> JsonObject:
-        """Return a dict with the `kind` of failure, the `reader` (the name of the queue) and the `reason`.
-
-        Operator tools raise the receive count of a message, so the reason has the `max_receive_count` of the queue.
-        """
+        """Return the `kind` of failure, the `reader` (the queue) and the `reason` (its number of receives)."""
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries"
             if self.queue.source
@@ -104,11 +95,10 @@ def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
 
 
 class FailureRepository:
-    """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are thread-safe.
+    """The failure store and the dead-letter queues of a shop. Thread-safe, as boto3 clients are.
 
-    `wait_seconds`: how long a receive request waits for messages (long polling). With 0 (short polling), SQS may return
-    no message although the queue has some.
-    `max_dead_letters`: the maximum number of dead letters that a run receives from one queue.
+    `wait_seconds`: of long polling; with 0, SQS may return no message although there are some. `max_dead_letters`: how
+    many a run receives from one queue.
     """
 
     max_dead_letters = MAX_DEAD_LETTERS
@@ -159,7 +149,7 @@ class FailureRepository:
     def receive_dead_letters(
         self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
     ) -> Iterator[list[DeadLetter]]:
-        """Receive the dead letters of these queues (default: all) and hide them from others during the `with` block.
+        """Receive the dead letters of these queues (default: all), hidden from others in the `with` block.
 
         They stay hidden for VISIBILITY_SECONDS plus `working_seconds`. Those that were not deleted are then released.
         """
@@ -228,10 +218,7 @@ class FailureRepository:
         return sort_newest_first([*found, *(letter.entry for letter in letters)])
 
     def summarize(self, key: str) -> JsonObject:
-        """Read a document of the failure store. Return a dict with `kind`, `reader` and `reason` of the failure.
-
-        If the document is missing or has an unknown format, `reader` is "unknown", and `reason` names the error.
-        """
+        """Return `kind`, `reader` and `reason` of a document; for an unknown one, "unknown" and the error."""
         try:
             document = self.read_document(key)
             if key.startswith(PARKED_PREFIX):
@@ -243,10 +230,7 @@ class FailureRepository:
             return {"kind": "parked", "reader": "unknown", "reason": f"unknown document format: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
-        """Return a document as parsed JSON, with its `payload` parsed, too.
-
-        Raises RecordNotFound if the document does not exist, and ValueError if the document is not JSON.
-        """
+        """Return a document as parsed JSON, also its `payload`. Raises RecordNotFound, and ValueError without JSON."""
         try:
             body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -271,10 +255,7 @@ class FailureRepository:
     def list_page(
         self, limit: int, *, before: str | None = None, redriven: bool = True
     ) -> tuple[list[JsonObject], str | None]:
-        """Return a page of failures, newest first, and the cursor of the next page; None if there is no next page.
-
-        `before`: the cursor of the previous page. `redriven`: whether to include documents that were redriven.
-        """
+        """Return a page of failures, newest first, and the cursor of the next page or None."""
         with self.receive_dead_letters() as letters:
             by_key = {letter.key: letter for letter in letters}
             found = [entry for entry in self.list_entries(letters) if redriven or not entry.redriven]
@@ -289,10 +270,7 @@ class FailureRepository:
 
     # redrive (process again) ------------------------------------------------------------------------------------------
     def mark_redriven(self, key: str, at: str) -> None:
-        """Record that a document was redriven (processed again), in a separate marker object.
-
-        If the document already has a marker, the old marker is kept. A marker contains no customer data.
-        """
+        """Record that a document was redriven, in a marker object without customer data. An old marker is kept."""
         body = json.dumps({"redriven_at": at, "by": current_operator()}).encode()
         try:
             self.s3.put_object(Bucket=self.bucket, Key=f"{REDRIVEN_PREFIX}{key}", Body=body, IfNoneMatch="*")

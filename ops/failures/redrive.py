@@ -29,21 +29,15 @@ from ops.repair import rebuild
 
 
 class TooOld(Permanent):
-    """The record is too old to redrive.
-
-    The items that remember handled events expire, so an old record could repeat a mail or refund.
-    """
+    """The items that remember handled events have expired, so the record could repeat a mail or refund."""
 
 
 @dataclass
 class RedriveStep:
-    """One step of a redrive: a stream record or a message to process again.
+    """A stream record or a message to process again. `sort_key`: records come before messages.
 
-    `sort_key`: the order of the steps. Records come before messages.
-    `item_key`: the key of the item that the record is about; () for a message.
-    `happened_at`: the time of the record or event (Unix timestamp); None if it is unknown.
-    `check`, `act`: check whether this code can process it, and process it. Both raise Permanent if it cannot.
-    `keys`: the documents of the failure store, or the dead letter, that contain it.
+    `item_key`: of the record's item; () for a message. `happened_at`: Unix timestamp, or None. `check`, `act`: check
+    whether this code can process it, and process it. Both raise Permanent if it cannot. `keys`: where it is stored.
     """
 
     sort_key: tuple[int, int]
@@ -56,11 +50,10 @@ class RedriveStep:
 
 @dataclass
 class RedriveResult:
-    """The result of a redrive, with keys of documents and dead letters, and the reason by key.
+    """The result of a redrive: keys of documents and dead letters, with reasons.
 
-    `rejected`: this code cannot process them. `retryable`: they failed now, but may succeed in the next run.
-    `has_more`: whether a queue may have more dead letters than this run has received.
-    `in_flight`: the number of dead letters that this run did not get, because another run had received them.
+    `rejected`: this code cannot process them. `retryable`: they may succeed in the next run. `has_more`: whether a
+    queue may have more. `in_flight`: the number of dead letters that another run had received.
     """
 
     done: list[str] = field(default_factory=list)
@@ -77,10 +70,7 @@ class RedriveResult:
 
 
 def match_failures(reader: str | None, reason: str | None) -> Callable[[JsonObject], bool] | None:
-    """Return a function that decides whether a failure is of this reader and for this reason; None if both are None.
-
-    `reader`: the stream reader, reaction or queue that failed. `reason`: a part of the reason, in upper or lower case.
-    """
+    """Return whether a failure is of this reader and has this part of a reason; None if both are None."""
     if not reader and not reason:
         return None
     part = (reason or "").casefold()
@@ -98,18 +88,13 @@ def redrive_entries(
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RedriveResult:
-    """Process the selected documents of the failure store and the selected dead letters again. Return the result.
+    """Process the selected documents and dead letters again. Safe to repeat, also after a kill.
 
-    Documents come first, their records in the order of the stream, then the dead letters of each queue. After a record
-    that can never be processed, later records of its item go on. After an error that may be temporary, they wait for
-    the next run, so that their order is kept.
-
-    `is_selected`, `matches`: whether to redrive an entry, and a failure with this `kind`, `reader` and `reason`. Only
-    `matches` needs to read each document.
-    `dry`: only check. `per_second`: the limit of records and messages per second; None for no limit.
-    `report_progress`: called after each record or message, with the number done so far and the total number.
-
-    Safe to repeat, also after a kill.
+    Documents come first, their records in the order of the stream. After a record that can never be processed, later
+    records of its item go on. After an error that may be temporary, they wait for the next run. `is_selected`,
+    `matches`: whether to redrive an entry, and a failure with this `kind`, `reader` and `reason`, for which each
+    document is read. `dry`: only check. `per_second`: the limit of records and messages. `report_progress` gets how
+    many are done, of all.
     """
     result = RedriveResult(in_flight=failures.count_in_flight())
 

@@ -34,10 +34,7 @@ TABLE_PLACEHOLDERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """Expressions to add to a GetItem or Query ("" for none), with the names and values of their placeholders.
-
-    `index`: the index that `key` reads.
-    """
+    """Expressions to add to a GetItem or Query of an `index` ("" for none), with names and values."""
 
     key: str = ""
     index: IndexName = "main"
@@ -70,7 +67,7 @@ class Composition:
 class ExpressionBuilder:
     """Replaces attribute names and values with placeholders. `types`: the known attributes, with their types.
 
-    `owner`: the beginning of error messages, such as "the items have". `compared`: the attribute of each condition.
+    `owner`: the beginning of error messages, such as "the items have".
     """
 
     types: Mapping[str, str]
@@ -235,10 +232,7 @@ def _tag_of_literal(text: str) -> str:
 
 
 def compose_for_pattern(pattern: Pattern, filters: Sequence[str], projected: Sequence[str]) -> Composition:
-    """Return the filter and the projection for an access pattern.
-
-    Raises InvalidArgument if a text is invalid, names a missing attribute, or filters a GetItem, which has no filter.
-    """
+    """Return filter and projection of an access pattern. Raises InvalidArgument, also for a filtered GetItem."""
     if filters and isinstance(pattern, Get):
         said = f"{pattern.id} is a GetItem, which has no filter: read the item, and look at it"
         raise InvalidArgument("filter", "is only for patterns that return several items", said)
@@ -257,10 +251,9 @@ def compose_for_key_parts(
     filters: Sequence[str],
     projected: Sequence[str],
 ) -> Composition:
-    """Return the expressions of a query for a key that is given in parts.
+    """Return the expressions of a query for a key in parts. `sort`: two values for BETWEEN, else one.
 
-    `operator`: one of SORT_KEY_OPERATORS, or "" to read the whole partition. `sort`: two values for BETWEEN, else one.
-    Raises InvalidArgument with the field pk, how, sk or sk_to, or if a filter or projection is invalid.
+    `operator`: one of SORT_KEY_OPERATORS, or "". Raises InvalidArgument with the field pk, how, sk or sk_to.
     """
     values = {"pk": partition, **dict(zip(("sk", "sk_to"), sort, strict=False))}
     for field_name, text in values.items():

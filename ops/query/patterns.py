@@ -1,7 +1,4 @@
-"""Describe the access patterns (named reads of the table), and build a query from an operator's arguments.
-
-An invalid argument raises an error that names the argument.
-"""
+"""Describe the access patterns, and build a query from arguments. An error names the invalid argument."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,11 +29,7 @@ NOUNS = {
 
 
 class InvalidArgument(cli_errors.UsageError):
-    """An argument of a query is invalid.
-
-    `field`: the name of the argument. `reason`: why it is invalid. `message`: the text for the operator; if it is "",
-    the text consists of `field` and `reason`.
-    """
+    """An argument of a query is invalid. `message`: the text for the operator; if "", `field` and `reason`."""
 
     def __init__(self, field: str, reason: str, message: str = "") -> None:
         super().__init__(message or f"{field} {reason}")
@@ -47,12 +40,10 @@ class InvalidArgument(cli_errors.UsageError):
 class PatternSpec:
     """The arguments that an access pattern accepts, and the items that it returns.
 
-    `needs`: the required arguments. `may`: the optional ones; each requires those before it.
-    `numbers`: the arguments that are whole numbers. `pages`: whether it accepts a limit and a cursor.
-    `range`: the field to which a range (`since`, `until`) applies; "" for none. `is_time`: whether it is a time.
-    `noun`: the word by which access patterns are grouped. `entities`: the types of the items. `index`: which one it
-    reads.
-    `fields`: the attributes of its `view`; empty if it returns whole items.
+    `may`: the optional arguments; each requires those before it. `numbers`: the whole numbers. `range`: the field of
+    `since` and `until`; "" for none. `is_time`: whether it is a time. `pages`: whether it accepts a limit and a cursor.
+    `noun`: the word by which access patterns are grouped. `fields`: the attributes of its `view`; empty for whole
+    items.
     """
 
     id: str
@@ -71,10 +62,9 @@ class PatternSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternQuery:
-    """An access pattern with its arguments, `known`.
+    """An access pattern with its arguments, `known`. `since`, `until`: as in the sort key; "" for no bound.
 
-    `since`, `until`: the bounds of the range, in the format of the sort key; "" for no bound. `limit`: the maximum
-    number of items per page. `after`: the cursor of the previous page; None for the first page. `all`: read all pages.
+    `limit`: of a page. `after`: the cursor of the previous page, or None. `all`: read all pages.
     """
 
     pattern: Pattern
@@ -138,10 +128,7 @@ def build_query(
     after: str | None = None,
     all: bool = False,  # noqa: A002  the name of the command-line option
 ) -> PatternQuery:
-    """Check the arguments of an access pattern, and return the query with the parsed arguments.
-
-    Raises InvalidArgument, InvalidKeyValue.
-    """
+    """Check the arguments of an access pattern, and return the query. Raises InvalidArgument, InvalidKeyValue."""
     known = _parse_arguments(pattern, arguments)
     if isinstance(pattern, Get):
         given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
@@ -210,8 +197,7 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
     """Return the fields of the sort key that the caller may leave out, in the order of the key.
 
-    There are none if the pattern needs or ignores the whole key, reads by path, or reads types with different sort
-    keys.
+    There are none if the pattern needs or ignores the whole key, reads by path, or reads different sort keys.
     """
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
@@ -233,10 +219,7 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 
 # ranges ---------------------------------------------------------------------------------------------------------------
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
-    """Return the two bounds of a range, in the format that the sort key uses.
-
-    It applies to the first field of the sort key without a value. Raises InvalidArgument if that is not possible.
-    """
+    """Return the bounds of a range for the first free field of the sort key. Raises InvalidArgument."""
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
         said = f"{pattern.id} does not accept a range: {pattern.description}"

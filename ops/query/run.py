@@ -1,8 +1,4 @@
-"""Run an access pattern (a named read of the table) and return its requests, its items and the consumed capacity.
-
-A hook in the boto3 client records each request when it is sent. So the result shows exactly the requests that DynamoDB
-received. Nothing is written to the table.
-"""
+"""Run an access pattern and return its requests, as a hook of boto3 records them, its items and its units."""
 
 import dataclasses
 import json
@@ -30,10 +26,7 @@ PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttribut
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A DynamoDB request, as it was sent. `sent`: the parameters as text, by name.
-
-    For a later request, these are only the parameters that differ from the first request; None if it is not sent.
-    """
+    """A DynamoDB request: parameters as text; of a later one, those that changed (None if not sent)."""
 
     operation: str
     sent: Mapping[str, str | None]
@@ -41,13 +34,11 @@ class RecordedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternResult:
-    """The result of an access pattern, or of a query for a key.
+    """The result of an access pattern, or of a query for a key, with the items in their order.
 
-    `items`: the items, in the order in which they were returned.
-    `read`: the number of items that DynamoDB read. `passed_over`: how many of them are not among the items.
-    `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
-    `units`: the consumed read capacity units. `cursor`: where the next page starts; None if there is none.
-    `boto3`, `cli`: the first request as code; "" if no request was sent.
+    `read`: how many DynamoDB read. `passed_over`: how many of them are not among the items. `filtered`: how many of
+    these its filter left out. AWS bills them, too. `units`: of read capacity. `cursor`: of the next page, or None.
+    `boto3`, `cli`: the first request as code, or "".
     """
 
     id: str
@@ -111,13 +102,10 @@ def run_pattern(
     composition: Composition | None = None,
     decode: Callable[[Image], Any] | None = None,
 ) -> PatternResult:
-    """Run an access pattern with its arguments and return the result.
+    """Run an access pattern with its arguments, perhaps with a filter and a projection, and return the result.
 
-    `composition`: a filter and a projection to add to each request.
-    `decode`: converts an image to the item of the result. If it is None, the items are instances of their classes.
-
-    From this call on, all requests of the table's boto3 client are recorded, so no other code may use this client.
-    Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
+    `decode`: makes an item of the result of an image; None for entities. From this call on, all requests of the table's
+    client are recorded. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     if composition:
         _compose_requests(table.client, composition)
@@ -140,10 +128,9 @@ def run_key_query(
     after: str | None = None,
     decode: Callable[[Image], Any],
 ) -> PatternResult:
-    """Query any key of the table or of an index, and return the result with one page of items.
+    """Query any key of the table or of an index, as `run_pattern`, and return one page of items.
 
-    `after`: the cursor of the previous page. `decode`: converts an image to the item of the result. All requests of the
-    table's client are recorded, as for `run_pattern`. Raises InvalidArgument if the cursor is of another query.
+    `after`: the cursor of the previous page. Raises InvalidArgument if the cursor is of another query.
     """
     recorder = RequestRecorder(table.client)
     index = {} if composition.index == "main" else {"IndexName": composition.index.upper()}
@@ -253,10 +240,7 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_value(value: Any) -> str:
-    """Return a value of a request parameter without its type: 7 for {"N": "7"}, 'x' in quotes for {"S": "x"}.
-
-    Invisible characters are escaped. An attribute name is a plain str and is returned unchanged.
-    """
+    """Return a value without its type: 7 for {"N": "7"}, 'x' for {"S": "x"}, with escaped invisible characters."""
     if isinstance(value, str):
         return value
     ((tag, untagged),) = value.items()
@@ -267,10 +251,7 @@ def _format_value(value: Any) -> str:
 def group_by_type(
     items: Sequence[Any], chosen_fields: Sequence[str]
 ) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
-    """Yield (type, fields, rows) for each type of the items. A row has the values of these fields as text.
-
-    The fields are the chosen ones of the type, or else those that have a value in at least one item.
-    """
+    """Yield (type, fields, rows) for each type: the chosen fields, or those with a value in an item, as text."""
     by_type: dict[str, list[Any]] = {}
     for item in items:
         by_type.setdefault(type(item).__name__, []).append(item)

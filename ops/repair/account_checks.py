@@ -36,10 +36,7 @@ def find_unbalanced_account(shop: ShopContext, account_id: str) -> Iterator[Disc
 
 
 def find_account_errors(table: Table, account_id: str) -> list[str]:
-    """Return the errors of an account and its ledger entries, one text each.
-
-    The account may change meanwhile. So it is read before its entries, and entries of later versions are ignored.
-    """
+    """Return the errors of an account and its entries, as texts. Entries of later versions than read are ignored."""
     try:
         account = table.get(ACCOUNT_BY_ID, account_id=account_id)
         entries = [

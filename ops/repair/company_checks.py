@@ -20,10 +20,7 @@ def company_sources(image: Image) -> list[ItemKey]:
 
 
 def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a customer's company does not exist. A repair ends the membership.
-
-    `companies`: the existing companies, by key.
-    """
+    """Yield a discrepancy if a customer's company is not among `companies`. A repair ends the membership."""
     row, customer = read_source(image)
     if any(place not in companies for place in company_sources(image)):
         left = row.encode(replace(customer, company_id=None, version=customer.version + 1))
@@ -34,10 +31,7 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
 
 
 def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a company stores a wrong number of members.
-
-    They are counted in an index. If it lags, the second check counts another number, and nothing is reported.
-    """
+    """Yield a discrepancy if a company stores a wrong number of members, twice even if the index lags."""
     row, company = read_source(image)
     found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)
     if (members := sum(isinstance(one, Customer) for one in found)) != company.member_count:

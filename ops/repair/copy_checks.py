@@ -42,14 +42,10 @@ SourceItem = tuple[Row[Any], Any]
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A copy, log entry or total in the table that differs from its expected content, or an unbalanced account.
+    """A copy, log entry or total that differs from its expected content, or an unbalanced account.
 
-    `kind`: the kind of discrepancy, for example "snapshot missing".
-    `key`: the key at which the wrong or missing item is stored.
-    `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
-    `expected`: the correct item in DynamoDB JSON; None if there should be no item.
-    `source`: the primary item from which `expected` is derived.
-    `errors`: what is wrong with an account. No tool repairs an account.
+    `kind`: for example "snapshot missing". `actual`, `expected`: in DynamoDB JSON; None for no item. `source`: the
+    primary item from which `expected` is derived. `errors`: of an account, which no tool repairs.
     """
 
     kind: str
@@ -60,7 +56,7 @@ class Discrepancy:
     errors: Sequence[str] = field(default=(), compare=False)
 
     def repair(self, shop: ShopContext) -> None:
-        """Replace the wrong item by the expected item, or delete it if there should be none. Safe to repeat.
+        """Write the expected item, or delete the wrong one. Safe to repeat.
 
         Raises WriteConflict, and writes nothing, if the wrong item or its primary item has changed since it was read.
         """
@@ -81,10 +77,7 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
 
 
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
-    """Return a write that replaces the stored item `actual` by the item `expected`, or deletes it if that is None.
-
-    It fails with WriteConflict if the stored item has another version, or exists although `actual` is None.
-    """
+    """Return a write that replaces `actual` by `expected`, or deletes it. It fails if the stored item is another."""
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
     if actual is not None and "version" in actual:
@@ -117,21 +110,14 @@ ImagesByKey = Mapping[ItemKey, Image]
 
 @dataclass(frozen=True)
 class ItemCheck:
-    """The functions that check the items of one type.
-
-    `find_discrepancies`: yields the discrepancies of an item. Its arguments are the shop, the item, and the existing
-    primary items by key, whose keys `sources` returns.
-    """
+    """Yields the discrepancies of one item, with its existing primary items by key, whose keys `sources` returns."""
 
     find_discrepancies: Callable[[ShopContext, Image, ImagesByKey], Iterable[Discrepancy]]
     sources: Callable[[Image], Sequence[ItemKey]] = lambda _: []
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return the order with this id, or its archived order, or (ORDER, the order's key) if `images` has neither.
-
-    Raises InvalidKeyValue, Unreadable.
-    """
+    """Return the order or archived order with this id, or else (ORDER, key). Raises InvalidKeyValue, Unreadable."""
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
     return (ORDER, key) if image is None else read_source(image)
@@ -139,10 +125,10 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # check the copies of one order ----------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Yield the missing and wrong copies of one order, and of its payments and refunds.
+    """Yield the missing and wrong copies of one order, and of its payments and refunds. Raises Unreadable.
 
-    `images`: all items of the order's partition, in DynamoDB JSON. The timeline says which log entries there must be.
-    Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded.
+    `images`: all items of its partition. The timeline says which log entries there must be. Nothing while it is
+    archived.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -183,20 +169,13 @@ def _compare_copies(shop: ShopContext, row: Row[Any], item: Any, expected: Expec
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
-    """Return whether a missing log entry is no error, because it may have expired while its order was archived.
-
-    Its ttl does not matter: the local shop's command `advance` deletes an entry before its ttl has passed.
-    """
+    """Return whether a log entry may have expired while its order was archived, by `advance` also before its ttl."""
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
-    """Return whether a stored copy equals the expected copy, apart from `restored_at` and a version of `min_version`
-    on.
-
-    Any such version is correct, because later changes did not change the copy.
-    """
+    """Return whether a stored copy equals the expected one, apart from `restored_at` and a later version."""
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
         return False
@@ -220,10 +199,7 @@ def _expected_snapshots(shop: ShopContext, row: Row[Any], item: Any) -> Expected
 
 
 def _check_customer_name(shop: ShopContext, order: Order, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an open order does not store its customer's current name.
-
-    The order's `customer_version` is the version from which the name was copied. A higher one never existed.
-    """
+    """Yield a discrepancy if an open order has not its customer's current name, or a `customer_version` too high."""
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
         if order.status in OPEN_STATUSES
@@ -256,10 +232,9 @@ def snapshot_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a stored snapshot belongs to no order, or to an order that must not have it.
+    """Yield a discrepancy if a snapshot belongs to no order in `sources`, or must not exist. Raises Unreadable.
 
-    `sources`: the existing orders, by key. A sale stays when the order is archived. The archived order has no lines, so
-    only customer, time and currency of the sale are compared with it. Raises Unreadable.
+    Of an archived order, which has no lines, customer, time and currency of the sale are compared.
     """
     place = item_key(image)
     row, item = find_order(sources, _order_id_in_key(image))
@@ -284,10 +259,7 @@ def feed_entry_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_feed_entry(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a FeedEntry belongs to no payment or refund. It stays when the order is archived.
-
-    `sources`: the existing items of `feed_entry_sources`, by key. Raises Unreadable.
-    """
+    """Yield a discrepancy if a FeedEntry belongs to no payment or refund in `sources`. Raises Unreadable."""
     place = item_key(image)
     order_place, place_of_source = feed_entry_sources(image)
     row, item = find_order(sources, order_place[0].partition("#")[2])
@@ -306,10 +278,9 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: ShopContext, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a customer's activity log has an entry for a change that the customer's order never had.
+    """Yield a discrepancy if an activity log has an entry for a change that the order never had. Raises Unreadable.
 
-    The content is checked here only if the order is archived, and an expired entry not at all. `sources`: the existing
-    orders, by key. Raises Unreadable.
+    The content is checked here only if the order is archived, and an expired entry not at all.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)
@@ -340,10 +311,7 @@ def find_activity_discrepancies(shop: ShopContext, image: Image, sources: Images
 
 
 def _change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return {id of a change: the order's version after it} for the changes that must have log entries.
-
-    For an archived order, these are not known, so the result has all its changes.
-    """
+    """Return the order's version by id of each change with a log entry; for an archived order, of all changes."""
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
     return {make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}

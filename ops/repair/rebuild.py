@@ -28,10 +28,7 @@ from ops.scan.sweep_result import SweepResult
 
 
 def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) -> None:
-    """Process a stored stream record again: update totals, copies and logs, and publish the record's event.
-
-    Safe to repeat. Raises Permanent if this version of the code cannot read the record.
-    """
+    """Process a stored record again: update totals, copies and logs, and publish its event. Raises Permanent."""
     change = changes.parse_change(record)
     if change is None:
         return
@@ -55,10 +52,7 @@ def rebuild_copies(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Scan the table, write all missing or outdated copies and log entries, and add what totals do not include yet.
-
-    `dry`: only count, write nothing. Returns the counts of the scan.
-    """
+    """Scan the table, write missing or outdated copies and log entries, and complete totals. Returns the counts."""
 
     def act(image: Image) -> bool | None:
         change = latest_change(image)
@@ -99,17 +93,13 @@ def republish_events(
 
 # copies ---------------------------------------------------------------------------------------------------------------
 REBUILT_KINDS = ("snapshot missing", "snapshot wrong", "log missing", "name")
-"""The kinds of discrepancies that `refresh_copies` repairs.
-
-`drift` repairs the others after a second check, because the readers may correct such an item meanwhile.
-"""
+"""The discrepancies that `refresh_copies` repairs. The others need `drift`'s second check."""
 
 
 def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
-    """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
+    """Write the missing or outdated copies and log entries of a primary item, and complete its totals.
 
-    `dry`: write nothing. Returns whether there was anything to write. Raises WriteConflict if the item has changed
-    since it was read.
+    Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":

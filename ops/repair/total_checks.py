@@ -42,10 +42,7 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 # contributions --------------------------------------------------------------------------------------------------------
 def find_contribution_discrepancies(shop: ShopContext, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
-    """Yield the missing, wrong and orphaned contributions of these orders, returns and reviews.
-
-    Here, a contribution is orphaned if its source item exists, but must not add anything to totals.
-    """
+    """Yield the missing and wrong contributions of these items, and those that must not exist beside them."""
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(CONTRIBUTION.key(source=source)) for source in counting])
@@ -61,20 +58,13 @@ def find_contribution_discrepancies(shop: ShopContext, items: Sequence[SourceIte
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return a list with the key of the order or review from which a contribution was computed.
-
-    The list is empty for a return, because its contribution does not store its key. Raises InvalidKeyValue.
-    """
+    """Return the key of a contribution's order or review; [] for a return. Raises InvalidKeyValue."""
     source = _source_key(image)
     return [item_key(source[1])] if source else []
 
 
 def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a contribution exists, but its order or review does not.
-
-    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. The contributions of
-    returns are checked in `TotalsScan.find_orphans`.
-    """
+    """Yield a discrepancy if a contribution's order or review is not in `sources` (returns: `find_orphans`)."""
     source = _source_key(image)
     if source and item_key(source[1]) not in sources and (source[0] is REVIEW or _source_type(image) == ORDER.type):
         yield Discrepancy("contribution orphaned", item_key(image), image, None, source)
@@ -106,8 +96,7 @@ def _source_id(image: Image) -> str:
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
     """Return whether a stored contribution has the amounts in `todo`, which its source item must add now.
 
-    It may have been written for an earlier version of the source item, because not every change of the source item
-    changes the amounts. It is wrong if it was written for a later version, or for a deleted item with the same key.
+    An earlier version may have the same amounts. A later one, or another item with the same key, is wrong.
     """
     if contribution is None:
         return False
@@ -160,14 +149,11 @@ def _amounts_delta(contribution: Discrepancy) -> Amounts:
 # check and repair totals ----------------------------------------------------------------------------------------------
 @dataclass
 class TotalsScan:
-    """The contributions, totals and returns that a scan of the table has read.
+    """The contributions, totals and returns that a scan of the table has read, totals by their key.
 
     `counted_since`: totals of orders that were placed before are final, and their contributions may have expired.
-    `sums`, `totals`: the sum of all contributions, and the stored total, by the key of the total.
-    `return_contributions`: the contributions of returns, by return id. `returns`: the ids of the returns in the table.
     `last_archived_return_at`: the latest update of any archived order with returns, and of any order in archiving; or
-    "".
-    `sold_stubs`: {id of an archived order: (time of placing, time of last change)}, if its totals can still change.
+    "". `sold_stubs`: {id of an archived order: (time of placing, time of last change)}, if its totals can still change.
     `sources`: the ids of the source items that have a contribution.
     """
 
@@ -182,10 +168,9 @@ class TotalsScan:
 
     @classmethod
     def at(cls, now: datetime) -> TotalsScan:
-        """Return an empty scan that begins now.
+        """Return an empty scan that begins now. A month's total is open for 31 days and SEASON_OPEN_DAYS.
 
-        A monthly total can change during its month (at most 31 days) and for SEASON_OPEN_DAYS after it. Its
-        contributions expire EFFECT_DAYS later.
+        Its contributions expire EFFECT_DAYS later.
         """
         return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS + EFFECT_DAYS)))
 
@@ -218,9 +203,8 @@ class TotalsScan:
     def find_orphans(self) -> Iterator[Discrepancy]:
         """Yield the contributions of returned goods whose return does not exist.
 
-        A missing return may be in the archive, but is then never newer than the last update of its order. So only a
-        contribution whose return is newer than the last update of every archived order with returns is yielded. An
-        order that is being archived counts as archived, because its returns are deleted first.
+        A missing return may be in the archive, but is then never newer than the last update of its order. An order that
+        is being archived counts as archived, because its returns are deleted first.
         """
         for source, image in self.return_contributions.items():
             created_at = _text_attribute(image, "as_of").partition("#")[0] or "~"
@@ -237,12 +221,9 @@ class TotalsScan:
 
 @dataclass(frozen=True)
 class TotalDifference:
-    """The difference between a total and the sum of its contributions.
+    """The total (None if there is none) minus the sum of its contributions (None if it changed meanwhile).
 
-    `image`: the total in DynamoDB JSON; None if there is no total.
-    `difference`: the total minus the sum, by attribute; None if the total changed while the contributions were read.
-    `has_contributions`: whether any contribution adds to the total, either now or after wrong contributions are
-    repaired. A total without contributions should not exist.
+    `has_contributions`: whether any adds to it, now or after the repair. A total without them should not exist.
     """
 
     key: ItemKey
@@ -261,12 +242,10 @@ class TotalDifference:
 
 @dataclass
 class TotalsCheck:
-    """The result of a check of the totals: the wrong totals, and the wrong contributions to totals.
+    """The wrong totals, by key, and the wrong contributions to totals. `final_totals`: how many were skipped.
 
-    `differences`: the compared totals, by key: those that differed in a first scan, or have a wrong contribution.
-    `final_totals`: how many totals were skipped because they can no longer change.
     `guard`: returns condition checks for each transaction of the repair, which fail if another run has taken over.
-    Without a checkpoint, there are none: then a total is corrected only if it has not changed since the check read it.
+    Without them, a total is corrected only if it has not changed since the check read it.
     """
 
     shop: ShopContext
@@ -286,10 +265,7 @@ class TotalsCheck:
         return [fault.key for fault in self._find_wrong_totals() if self._is_unknown(fault.key)]
 
     def _is_unknown(self, key: ItemKey) -> bool:
-        """Return whether an archived order without contribution may have added to a total.
-
-        It added to the minute and month of its payment and of its returns, between its placing and its last change.
-        """
+        """Return whether an archived order without contribution may have added to this total."""
         found = match_key(_total_row(key), key) or {}
         at = str(found.get("season") or found.get("minute", ""))[: len("2026-11-23T09:30")]
         return bool(at) and any(since[: len(at)] <= at <= until[: len(at)] for since, until in self.unknown_orders)
@@ -312,10 +288,7 @@ class TotalsCheck:
                 yield Discrepancy(f"total {kind}", key, off.image, wanted, (CONTRIBUTION, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the wrong contributions, then correct each wrong total once, except the unverifiable ones.
-
-        Returns how many discrepancies were repaired, and how many are left.
-        """
+        """Rewrite wrong contributions, then correct each wrong total. Return how many were repaired, and are left."""
         faults = list(self.find_discrepancies())
         unknown = {key for key in self.differences if self._is_unknown(key)}
         mended = 0
@@ -336,10 +309,7 @@ class TotalsCheck:
         return mended, len(faults) - mended
 
     def _write_contribution(self, contribution: Discrepancy, added: Amounts) -> bool:
-        """Replace a wrong contribution by the correct one, and add `added` to totals, in one transaction.
-
-        Returns False if the contribution or its source has changed since, or after MAX_ATTEMPTS write conflicts.
-        """
+        """Replace a wrong contribution, and add `added` to totals. Return False after a change or many conflicts."""
         shop, (row, item) = self.shop, contribution.source
         for _ in range(MAX_ATTEMPTS):
             stored = load_existing(shop, list(added))
@@ -387,10 +357,7 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Check again the totals and contributions in which a first scan found discrepancies. Return what was confirmed.
-
-    `totals_scan`, `contributions`: the first scan, and the wrong contributions found. `guard`: see `TotalsCheck`.
-    """
+    """Check again the totals and contributions of a first scan, and return what was confirmed."""
     found_keys = {mark.key for mark in contributions}
     candidates = [*contributions, *(one for one in totals_scan.find_orphans() if one.key not in found_keys)]
     known = {*totals_scan.sums, *totals_scan.totals}
@@ -434,10 +401,7 @@ CONTRIBUTIONS_SCAN = {
         ":mark": {"S": CONTRIBUTION.templates("main")[0].prefix},
     },
 }
-"""Scan arguments that select the returns and the contributions.
-
-A contribution is selected by its key prefix, so an item with a former or a wrong `type` attribute is selected too.
-"""
+"""Scan arguments that select returns and contributions, these by key, also with a wrong `type`."""
 
 
 # decode and encode a total --------------------------------------------------------------------------------------------

@@ -19,10 +19,7 @@ from functions.model.table import SWEEP
 from ops.scan.sweep_result import ItemAction, SweepResult
 
 LOCK_SECONDS = 60
-"""How long a run holds the lock of its checkpoint after each write of the checkpoint.
-
-Then another run can take over, and the first run, if it lives, stops with Locked at its next write.
-"""
+"""How long a run holds the lock after each write. Then another can take over, and the first stops with Locked."""
 MAX_RESUME_AGE = timedelta(days=1)
 """A run that stopped longer ago is not resumed, because the table may have changed. `migrate` has no such limit."""
 MAX_REMEMBERED_ITEMS = 20
@@ -44,13 +41,9 @@ def current_operator() -> str:
 class Checkpoint:
     """The stored progress of a table sweep. Use it as a context manager. Thread-safe.
 
-    Raises Locked if another run holds the lock. After an exception, the next run can resume at once; after a kill, when
-    LOCK_SECONDS have passed.
-
-    `tool`, `name`: the key of the checkpoint. `task`: a short text. Only a run with the same task is resumed.
-    `by`: the user who runs the tool. `segments`: the number of segments to scan in parallel.
-    `max_age`: how long ago a run may have stopped to be resumed; None for any age.
-    `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
+    Raises Locked if another run holds the lock. After an exception, the next run can resume at once; after a kill,
+    after LOCK_SECONDS. Only a run with the same `task` is resumed, if it stopped within `max_age`, from `stopped_at`
+    (None: from the beginning). `by`: the user. `segments`: how many to scan in parallel.
     """
 
     def __init__(
@@ -111,10 +104,9 @@ class Checkpoint:
     def save_progress(
         self, found: SweepResult, segments: tuple[SweepSegment, ...], waiting: Collection[str] = ()
     ) -> None:
-        """Store the counts and the scan position of each segment, and extend the lock.
+        """Store the counts and the scan position of each segment, and extend the lock. Raises Locked.
 
-        `waiting`: the keys ("PK / SK") of scanned items that a resumed run must check again. Raises Locked if another
-        run has taken over the checkpoint.
+        `waiting`: the keys ("PK / SK") of scanned items that a resumed run must check again.
         """
         named = dict(list(found.unreadable.items())[:MAX_REMEMBERED_ITEMS])
         counts: dict[str, Any] = {

@@ -31,10 +31,7 @@ class ProgressReport:
 
 
 class SweepProgress(ProgressReport):
-    """Reports the progress of a table sweep, or of a sample of `sample_size` items.
-
-    It is an estimate, because the number of items may be six hours old. `dry`: the tool writes nothing.
-    """
+    """Estimates the progress of a sweep, or of a sample: the number of items may be six hours old."""
 
     def __init__(
         self, table: Table, title: str, out: TextIO | None = None, *, dry: bool = False, sample_size: int | None = None

@@ -29,10 +29,7 @@ from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAGE_SIZE = 500
-"""The maximum number of items that one Scan request reads (a page).
-
-A small page limits the work that is repeated after a kill, and the capacity that one request consumes.
-"""
+"""The most items of one Scan request (a page). It limits the units, and the work repeated after a kill."""
 
 
 def sweep(
@@ -51,18 +48,12 @@ def sweep(
 ) -> SweepResult:
     """Run the action `act` on each item of the table and return the counts.
 
-    `scan`: additional arguments of the Scan requests, for example a filter that selects items.
-    `result`: the counts to continue from, if earlier items of the same sweep were already processed.
-    `segments`: the start position of each segment of a parallel scan. Each segment runs in its own thread.
-    `before_page`: called with the items of each page (one Scan response), before the action runs on them.
-    `after_page`: functions that are called after each page.
-    `units_per_second`: the limit of capacity units per second; None for no limit.
-    `checkpoint`: stores the counts and positions after each page. The sweep starts at the stored positions. `result`
-    and `segments` are then ignored.
-    `max_items`: stop after this many items were read; None to read all items.
+    `scan`: additional arguments of the Scan requests. `result`: the counts to continue from. `segments`: the start
+    position of each segment of a parallel scan, in a thread of its own. `before_page`, `after_page`: called with each
+    page. `units_per_second`: the limit of capacity units; None for no limit. `checkpoint`: stores the counts and
+    positions after each page, and replaces `result` and `segments`. `max_items`: stop after this many.
 
-    Raises TableBusy if throttling or conflicts last longer than the retry budget. Raises Locked if another run has
-    taken over the checkpoint.
+    Raises TableBusy if throttling or conflicts last longer than the retry budget, and Locked.
     """
     if checkpoint is not None:
         result, segments, act = checkpoint.result, checkpoint.segments, checkpoint.with_heartbeat(act)
@@ -219,10 +210,7 @@ MIN_SAMPLE_SEGMENTS = 10
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[SweepSegment], int]]:
-    """Yield random positions from which to read a sample of about `number` items: (segments, items to read there).
-
-    One of the segments is open. All others are marked as done.
-    """
+    """Yield random positions for a sample of about `number` items: (segments, of which one is open, items there)."""
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):
         segments = [SweepSegment(done=True)] * parts

@@ -19,12 +19,8 @@ InvalidKeyValue or Permanent, it skips and lists the item.
 class SweepResult:
     """The counts of a table sweep.
 
-    `read`: the number of items read.
-    `changed`: the number of items that the action changed (or would change in a dry run).
-    `right`: the number of items that were already correct.
-    `lost`: how often a write was lost because of a write conflict. The action was repeated after each conflict.
-    `passed_over`: the number of items that were skipped because they cannot be read or written.
-    `unreadable`: the reason for each skipped item, by its key as "PK / SK".
+    `right`: the items that were already correct. `lost`: how often a write was lost because of a conflict, and
+    repeated. `passed_over`: those that cannot be read or written. `unreadable`: why, by their keys as "PK / SK".
     """
 
     read: int = 0

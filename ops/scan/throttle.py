@@ -14,10 +14,7 @@ def limit_capacity(table: Table, units_per_second: float | None) -> AbstractCont
 
 
 class CapacityThrottle:
-    """Delays the requests of a table's client to a number of capacity units per second. Thread-safe.
-
-    Each request waits for the units of all previous ones, which DynamoDB reports. A rejected write is not counted.
-    """
+    """Delays each request until the units of all previous ones are paid, without rejected writes. Thread-safe."""
 
     def __init__(self, table: Table, units_per_second: float) -> None:
         self._table = table
