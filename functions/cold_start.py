@@ -1,8 +1,7 @@
 """Skip modules that third-party packages import but no Lambda uses. Importing them would take a sixth of a cold start.
 
-`install` is called before the first of these packages is imported. No package is changed: a skipped module is imported
-as an empty module. Each name that other code imports from it is the class `Unused`. Without `install`, a Lambda works
-the same, but starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
+`install` runs before these packages are imported. A skipped module is empty: each name in it is the class `Unused`.
+tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
 """
 
 import sys
@@ -14,10 +13,7 @@ from typing import Any, Self
 
 RESOLVERS, EVENTS = "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes"
 EMPTY_PACKAGES = frozenset({"aws_lambda_powertools", "botocore.docs", "urllib3.http2"})
-"""Packages whose `__init__` is skipped, because it only imports modules that no Lambda uses.
-
-The other modules in these packages can be imported.
-"""
+"""Packages whose `__init__` is skipped, because it only imports unused modules. Their other modules can be imported."""
 SKIPPED_MODULES = frozenset(
     {
         # the docstrings that botocore gives the methods of its clients

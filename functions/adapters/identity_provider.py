@@ -1,7 +1,4 @@
-"""Reads the user of an access token from the identity provider: from Cognito, or from another OpenID provider.
-
-An access token need not have the user's e-mail address.
-"""
+"""Reads the user of an access token, which need not have the e-mail address, from Cognito or an OpenID provider."""
 
 import base64
 import json

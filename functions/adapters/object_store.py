@@ -11,10 +11,9 @@ from botocore.exceptions import ClientError
 from functions.runtime import clients
 
 REDRIVEN_PREFIX = "redriven/"
-"""The key prefix of marker objects in the failure store, the S3 bucket of records that a Lambda could not process.
+"""The key prefix of marker objects in the failure store, before the key of the object that was redriven.
 
-A marker object shows that another object of the bucket was redriven (processed again). Its key is this prefix, followed
-by the key of the redriven object. Marker objects contain no customer data.
+They contain no customer data.
 """
 
 

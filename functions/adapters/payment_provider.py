@@ -27,11 +27,7 @@ from functions.shop.payment_provider import (
 
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
-"""HTTP statuses 4xx for which a retry may succeed.
-
-The causes are temporary: the API key is being rotated or is not set yet, a request with the same idempotency key is
-still running, or the rate limit is reached.
-"""
+"""HTTP statuses 4xx with a temporary cause: a rotated or missing API key, a running request, or the rate limit."""
 REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 PAYMENT_STATUSES: Mapping[str, ProviderPaymentStatus] = {
     "succeeded": "succeeded",

@@ -3,9 +3,8 @@
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
 `answer_request` checks the event, finds the route, authenticates the caller, counts a write, and decodes the body. Then
-the router validates the input and calls the route function. If a step raises an error, functions/api/http/problems.py
-converts the error to an HTTP response. `answer_request` writes one log line for each request. Each answer has the id of
-this line as the header X-Request-Id.
+the router validates the input and calls the route function. functions/api/http/problems.py converts errors. Each
+request has one log line, whose id is the header X-Request-Id of the answer.
 """
 
 import time
@@ -92,8 +91,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
 def _staff_actor(route: Route, caller: Caller | None, event: Mapping[str, Any]) -> Actor | None:
     """Return the member of staff who sends this command, for the audit trail; None for anybody else.
 
-    The warehouse is left out: it reports each parcel of each order. The reason is the field `reason`, or the `cause` of
-    a refund. The route checks it before the command writes.
+    The warehouse is left out: it reports each parcel. The reason is the field `reason`, or the `cause` of a refund.
     """
     if caller is None or not caller.is_staff or route.method == "GET":
         return None
@@ -111,7 +109,6 @@ def _authenticate(route: Route, event: dict[str, Any]) -> Caller | None:
 def _server_timing(ms: float, requests: int, units: Mapping[str, float], prices: str) -> str:
     """Return the header Server-Timing: the time of the function, and the requests, units and cost of the table.
 
-    `units`: {"read": ..., "write": ...}. `prices`: as in OriginEnvironment. Developer tools of browsers show the texts:
     https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Server-Timing
     """
     per_million = zip(("read", "write"), prices.split(), strict=True)

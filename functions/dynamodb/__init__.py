@@ -1,4 +1,1 @@
-"""Access to DynamoDB: codec, keys, access patterns, the table, writes, cursors, retries and stream batches.
-
-This package contains no business rules of the shop.
-"""
+"""Access to DynamoDB, without business rules: codec, keys, access patterns, table, writes, cursors and retries."""

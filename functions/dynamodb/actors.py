@@ -1,8 +1,7 @@
 """Who changes items: staff and operators are stamped on the items that they write, customers are not.
 
-A stamp is the attribute `audit` of an item. It names the writer of the item's present version: the next versioned write
-of a customer or of the shop itself removes it. So a stamp costs no write, and the stream reader that copies it into the
-audit trail (functions/model/audit.py) needs no other item.
+A stamp is the attribute `audit` of an item, until the next versioned write of anybody else. So it costs no write, and
+the stream reader that copies it into the audit trail (functions/model/audit.py) needs no other item.
 """
 
 from collections.abc import Iterator

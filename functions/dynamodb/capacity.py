@@ -1,11 +1,8 @@
 """Count the requests, the consumed capacity units and the throttled attempts, from DynamoDB's responses.
 
-The units include the writes to indexes. If the client retries a throttled request automatically, each throttled attempt
-is counted. A response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and
-internal errors of DynamoDB are not counted.
-
-The `ThrottlingReasons` of an error say why DynamoDB throttled the request, and name the table or index. A cancelled
-transaction and a batch with unprocessed items have no such reasons, but they show which items were throttled.
+The units include the writes to indexes. Each automatic retry of a throttled request counts, and a batch with
+unprocessed items. Lost connections and internal errors of DynamoDB do not. The `ThrottlingReasons` of an error name the
+table or index. A cancelled transaction and a batch have none, but show which items were throttled.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
 """
@@ -113,10 +110,7 @@ class ConsumedCapacityCounter:
     def _count_throttled_attempt(
         self, response: tuple[Any, dict[str, Any]] | None, request_dict: Mapping[str, Any], **_: Any
     ) -> None:
-        """Count an attempt if DynamoDB throttled the request. botocore calls this hook after each attempt.
-
-        `response` is (HTTP response, parsed response), or None if there was no response.
-        """
+        """Count a throttled attempt, in botocore's hook. `response`: (HTTP response, parsed response), or None."""
         throttled = dict(_throttling_reasons(response[1], request_dict)) if response is not None else {}
         self._thread_state.counted = bool(throttled)
         with self._lock:
@@ -136,10 +130,7 @@ class ConsumedCapacityCounter:
 def _throttling_reasons(
     parsed: Mapping[str, Any], request_dict: Mapping[str, Any]
 ) -> Iterator[tuple[ThrottlingReason, str]]:
-    """Yield each reason why DynamoDB throttled a request, with a partition key of the request, or "" without a key.
-
-    `parsed`: the parsed response. `request_dict`: botocore's description of the HTTP request.
-    """
+    """Yield each reason why DynamoDB throttled a request, with one of its partition keys, or ""."""
     code = (parsed.get("Error") or {}).get("Code")
     if code in THROTTLING_ERROR_CODES:
         # The field begins with a small letter in ThrottlingException, and with a capital letter in all other errors.

@@ -153,10 +153,9 @@ def set_element_type(hint: Any) -> Any:
 
 
 def _is_set_field(field: Field[Any], hint: Any) -> bool:
-    """Return whether a field is stored as a DynamoDB set: it is a set, and has no default or the empty set as default.
+    """Return whether a field is stored as a DynamoDB set: a set without default, or with the empty set.
 
-    DynamoDB cannot store an empty set: the encoder leaves it out, and the decoder reads a missing attribute as one.
-    Sets in another form, such as a list of sets, are not supported.
+    DynamoDB cannot store an empty set: a missing attribute is one. Sets in another form are not supported.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 

@@ -1,7 +1,6 @@
-"""Pagination cursors: opaque texts that mark where the next page of a query starts.
+"""Pagination cursors: opaque texts that mark where the next page of a query starts, for one caller and query.
 
-A cursor works only for the caller and the query for which it was made. It contains the sort key of an item, which may
-contain a customer id that the caller must not see. So the cursor is sealed.
+A cursor is sealed: its sort key may contain a customer id that the caller must not see.
 """
 
 from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text

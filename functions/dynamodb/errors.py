@@ -1,8 +1,4 @@
-"""The errors of reading and writing items.
-
-Do not rename these classes. If a record can never be processed, it is stored in the failure store (an S3 bucket) with
-the name of the error class in the reason. After a rename, stored reasons would contain two names for the same error.
-"""
+"""The errors of reading and writing items. Do not rename these classes: the failure store has their names."""
 
 
 class Permanent(Exception):

@@ -37,11 +37,10 @@ def to_instant(moment: datetime) -> Instant:
 
 
 MAX_CLOCK_DIFFERENCE = timedelta(minutes=10)
-"""How much the clocks of two processes may differ.
+"""How much the clocks of two processes may differ. A change may have an earlier time than the change before it.
 
 AWS rejects the requests of a process whose clock is more than 5 minutes wrong (IAM User Guide, "AWS Signature Version 4
-for API requests"). The time of a change comes from the clock of the process that made it. So a change may have an
-earlier time than the change before it.
+for API requests").
 """
 
 
@@ -429,8 +428,5 @@ def _segments_may_collide(one: str, two: str) -> bool:
 
 
 def _fixed_ends(part: str) -> tuple[str, str]:
-    """Return the fixed text before and after the field in a piece of a key template, such as ("PART-", "").
-
-    A piece without a field is returned twice, as both texts.
-    """
+    """Return the fixed text before and after the field in a piece of a key template; a piece without field twice."""
     return part.partition("{")[0], part.rpartition("}")[2]

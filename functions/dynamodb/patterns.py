@@ -1,7 +1,6 @@
-"""Declare access patterns: reads that the table answers with one request, or with one request for each shard.
+"""Declare access patterns: reads that the table answers with one request, or with one for each shard (partition).
 
-A shard is one of several partitions over which the items of a type are spread. A declaration names the item types that
-the access pattern reads. Each item type is declared by a row of model/table.py, which also defines its keys.
+A declaration names the rows of model/table.py with the item types to read and their keys.
 """
 
 from collections.abc import Mapping
@@ -147,10 +146,7 @@ class Query(Generic[T]):
 
 
 LOWEST_SORT_KEY = " "
-"""The lower limit of a query that reads from the first sort key on. DynamoDB rejects an empty text in a key condition.
-
-Keys contain only printable characters, and a space sorts before all other printable characters.
-"""
+"""The lower limit of a query from the first sort key on. DynamoDB rejects an empty text, and a space sorts first."""
 HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts after every key with that prefix
 
 

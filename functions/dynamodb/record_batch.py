@@ -1,7 +1,4 @@
-"""The records of one Lambda invocation: which of them succeeded, were parked or must be retried.
-
-To park a record means to store it in the failure store (an S3 bucket), because it can never be processed.
-"""
+"""The records of one Lambda invocation: which succeeded, were parked (stored in the failure store), or are retried."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

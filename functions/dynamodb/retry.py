@@ -22,8 +22,7 @@ RETRYABLE_ERROR_CODES = {
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
 """Error codes of requests that DynamoDB will never accept, for example because an item is too large.
 
-Some codes, such as AccessDeniedException, are neither here nor in RETRYABLE_ERROR_CODES. Errors with these codes are
-raised unchanged, because a retry can succeed only after an operator has fixed the cause.
+Some codes, such as AccessDeniedException, are in neither list: a retry succeeds only after an operator's work.
 """
 
 

@@ -1,6 +1,6 @@
-"""Seal texts: encrypt and authenticate them, so that a client can keep a text that it can neither read nor change.
+"""Seal texts, so that a client can keep one that it can neither read nor change: with AES-SIV (RFC 5297).
 
-AES-SIV (RFC 5297) needs no nonce, so the same text, key and context always give the same sealed text.
+It needs no nonce, so the same text, key and context always give the same sealed text.
 """
 
 import base64

@@ -205,10 +205,9 @@ class Table:
     def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
-        """Query one shard (partition) of an access pattern. Return the items as pairs (sort key, image), and where it
-        stopped.
+        """Query one shard of an access pattern. Return pairs (sort key, image), and the last sort key that was read.
 
-        That is the last sort key that was read if more items may follow, else None.
+        It is None if no more items may follow.
         """
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
@@ -330,10 +329,9 @@ class Table:
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """Decode an item that a query returned; None if it has expired, or the access pattern does not read its type.
+        """Decode an item of a query; None if it has expired, or the access pattern does not read its type.
 
-        If it is unreadable and the access pattern has a `view`, call `on_decode_error` and return None. Else raise
-        Unreadable.
+        An unreadable one raises Unreadable, or if the pattern has a `view`, goes to `on_decode_error`.
         """
         try:
             return self._decode_for_pattern(pattern, image)
@@ -473,11 +471,7 @@ class Table:
 
 
 def _decode_item(row: Row[Any], image: Image) -> Any:
-    """Decode an image. Raises Unreadable if a newer version of this code wrote the item with a higher schema version.
-
-    The newer code may use the same names with another meaning, and if this code wrote the item back, attributes would
-    be lost.
-    """
+    """Decode an image. Raises Unreadable for a higher schema version: newer code may give names another meaning."""
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
         raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
@@ -493,10 +487,7 @@ def highest_key_before(excluded: str) -> str:
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Return whether the stored item `found` has the attributes of a single write whose condition failed.
-
-    Then an earlier attempt was applied, and only its response was lost.
-    """
+    """Return whether an item shows that an earlier attempt of a single write was applied, and its response lost."""
     if found is None or write.resulting_attributes is None:
         return False
     return all(found.get(name) == value for name, value in write.resulting_attributes.items())

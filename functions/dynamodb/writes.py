@@ -1,7 +1,4 @@
-"""Build conditional writes. `Table.write` sends them.
-
-A Write contains the request, its condition, and the error to raise if the condition fails.
-"""
+"""Build conditional writes, which `Table.write` sends: the request, and the error to raise if its condition fails."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,8 +85,8 @@ def _build(
 ) -> Write[T]:
     """Build a write with its request. `place`: the item of a Put; otherwise the item or its key.
 
-    In the condition and in `update_expression`, `#name` stands for the attribute `name`. `values`: the value of each
-    `:name`, by name. `attributes`: other attributes of the Write. The default error of the condition is WriteConflict.
+    In the condition and in `update_expression`, `#name` is an attribute, and `:name` one of `values`. `attributes`:
+    other attributes of the Write. The default error of the condition is WriteConflict.
     """
     request: dict[str, Any] = {"Item": place} if kind == "Put" else {"Key": {"PK": place["PK"], "SK": place["SK"]}}
     request["ConditionExpression"] = condition

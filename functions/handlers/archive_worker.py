@@ -1,11 +1,10 @@
 """Archive Lambda: store closed orders and activity entries in S3 when their retention time in the table has passed.
 
-All items of an order become one object, `orders/day={day}/{order_id}/{version}.json`, with the day on which the order
-was placed. The Lambda deletes the items from the table only after S3 stored the object. Activity entries become gzipped
-NDJSON under a prefix for each day. The name of such an object is the hash of its content.
+All items of an order become one object, `orders/day={day}/{order_id}/{version}.json`, with the day on which it was
+placed. They are deleted only after S3 stored the object. Activity entries become gzipped NDJSON under a prefix for each
+day, in objects named by the hash of their content.
 
-Both kinds of object contain items in DynamoDB's JSON with type tags such as {"S": "..."}, and binary values as base64.
-So a restore can rebuild every attribute exactly.
+Both contain items in DynamoDB's JSON, with binary values as base64. So a restore can rebuild every attribute exactly.
 """
 
 import gzip
@@ -124,10 +123,9 @@ def parse_archive(body: bytes) -> list[Image]:
 
 
 def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a binary value in DynamoDB's JSON: {"B": base64 text} becomes {"B": bytes}. A binary set is {"BS": [...]}.
+    """Decode {"B": base64 text} or {"BS": [...]} of DynamoDB's JSON to bytes. Other objects stay unchanged.
 
-    `json.loads` calls this function for each JSON object. Any other one is returned unchanged, also a map with an
-    attribute whose name is "B": the value of such an attribute is never a text, but an object such as {"S": "x"}.
+    So does a map with an attribute named "B": its value is an object such as {"S": "x"}.
     """
     match value:
         case {"B": str(content)}:

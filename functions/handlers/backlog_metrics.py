@@ -1,20 +1,14 @@
 """Job that runs every five minutes: count failures and delays that a person must handle. Alarms watch the numbers.
 
 The job counts:
-- records that a function stored in the failure store (an S3 bucket), because it can never process them;
-- stream batches in the failure store that Lambda stopped retrying;
+- records in the failure store (an S3 bucket), and stream batches there, until an operator redrives them;
 - payments that match no order and are not refunded yet;
 - paid orders without a shipment request;
-- orders that passed their payment or delivery deadline, and that the Lambda order_deadlines did not process; and for
-  how long the oldest of them has waited.
+- orders past their payment or delivery deadline, and for how long the oldest of them has waited.
 
-A record or batch in the failure store is counted until an operator redrives it (processes it again).
-
-The job reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports
-an error, for example if events do not arrive.
-
-If a backlog is too large to be counted in time, the job stops before its timeout, and reports what it has counted so
-far. It counts the items of all backlogs in turn, so a large backlog does not hide a small one.
+It reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports an
+error, for example if events do not arrive. It counts the backlogs in turn, and stops before its timeout, so a large
+backlog does not hide a small one.
 """
 
 from datetime import datetime, timedelta
@@ -35,16 +29,12 @@ from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_o
 from functions.shop.shop import ShopContext
 
 STALLED_AFTER = timedelta(minutes=10)
-"""A paid order without a shipment request counts as stalled if it has not changed for this time.
-
-Normally the shipment is requested within seconds after the payment.
-"""
+"""A paid order without shipment request counts as stalled after this time. Normally it takes seconds."""
 
 OVERDUE_AFTER = timedelta(minutes=5)
-"""An order that passed its payment or delivery deadline by more than this time counts as overdue.
+"""An order counts as overdue if it passed its payment or delivery deadline by more than this time.
 
-The Lambda order_deadlines checks the deadlines every minute, and EventBridge drops a run that could not start within
-five minutes. So an order that waits longer is a sign that the runs fail or do not start.
+order_deadlines runs every minute, and EventBridge drops a run that could not start within five minutes.
 """
 
 METRICS_BY_PREFIX = {
@@ -52,10 +42,7 @@ METRICS_BY_PREFIX = {
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.FAILED_BATCHES_WAITING,
 }
-"""The metrics that count the objects in the failure store, by the prefix of the object's key.
-
-If a key starts with several of these prefixes, the object is counted only for the first such prefix.
-"""
+"""The metrics that count the objects in the failure store, by the first prefix that matches the key."""
 
 
 @observability.instrument_handler

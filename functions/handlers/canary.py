@@ -1,11 +1,9 @@
 """Job that runs every few minutes in a stage with `canary_minutes`: place an order and cancel it, like a customer.
 
-The job signs in at the user pool, and uses the API's public address. So it also notices what no metric of the shop
-shows: a wrong certificate, a firewall that blocks customers, or a sign-in that fails. It cancels the order before it is
-paid, so nothing reaches the warehouse, and the stock is released.
-
-Each successful run adds to the metric CanarySucceeded. The alarm of this metric is raised if no run succeeded for 15
-minutes, whether runs failed or did not start. So a failed run raises no error, and leaves no dead letter.
+It signs in at the user pool, and uses the public address. So it notices a wrong certificate, a firewall that blocks
+customers, or a failing sign-in. It cancels before the payment, so nothing reaches the warehouse. Each successful run
+adds to the metric CanarySucceeded, whose alarm is raised after 15 minutes without one. So a failed run raises no error,
+and leaves no dead letter.
 """
 
 import json

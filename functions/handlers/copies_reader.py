@@ -132,8 +132,8 @@ class NotPreviousVersion(Exception):
 def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
     """Write the copy that shows that all other copies of this version are complete (`Snapshot.is_last`).
 
-    The caller has already written the others that this change affects. If an earlier record could not be processed,
-    this function also writes all other copies, and the log entries of the versions after the stored copy's version.
+    The caller has written those of this change. If an earlier record could not be processed, this writes all others,
+    and the log entries since the stored copy's version.
     """
     previous = changed.before.version if changed.before is not None else 0
     try:
@@ -166,10 +166,7 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 CountedRecord = tuple[Record, ContributionChange]
 """A stream record, and what its item adds to totals after the change."""
 MAX_FOLDED_ITEMS = 80
-"""The maximum number of items that several contributions change in one transaction. DynamoDB allows 100.
-
-The remaining 20 items are for totals that lose the contribution of an item (`totals.obsolete_total_keys`).
-"""
+"""The most items in a transaction. DynamoDB allows 100; 20 are for totals that lose a contribution."""
 
 
 def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
@@ -190,10 +187,7 @@ def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[Count
 
 
 def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
-    """Group the records whose contributions fit into one transaction. Keep only the latest record of each source item.
-
-    Records that change the same total share a group if they fit, so that few transactions change a busy total.
-    """
+    """Group the latest record of each source item by transaction, so that few change a busy total."""
     latest = {contribution.source_id: (record, contribution) for record, contribution in counted}
     uses = Counter(where for _, contribution in latest.values() for where in contribution.contributions)
     group: list[CountedRecord] = []

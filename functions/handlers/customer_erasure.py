@@ -55,10 +55,7 @@ from functions.shop.shop import ShopContext
 T = TypeVar("T")
 INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
 CHANGED_TEXT = "-"
-"""The replacement for a personal text in the new image of a stream record, if the text in the old image is different.
-
-The text in the old image is replaced by "". So the two images still differ, and the record still describes a change.
-"""
+"""Replaces a personal text in a new image; "" replaces that in the old one, so that they still differ."""
 
 
 @observability.instrument_handler
@@ -101,10 +98,9 @@ def _begin_anywhere(items: Iterable[T], seed: str) -> Iterator[T]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""The outcome of removing a customer's personal data from an order, or from their other items.
+"""The outcome of removing personal data: there was `none`, it was `taken`, or it is `kept` until a later run.
 
-`none`: there was no personal data. `taken`: the data was removed. `kept`: the data stays until a later run, because an
-open order needs its address, or because the order is being archived, or because there was no time.
+An open order needs its address. The others are being archived, or there was no time.
 """
 
 
@@ -141,10 +137,9 @@ def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutc
 
 
 def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_key: str = "") -> bool:
-    """Delete all archive objects of an order except that with `current_key`. Return whether an object was deleted.
+    """Delete all archive objects of an order except `current_key`. Return whether one was deleted.
 
-    `current_key`: "" if the order's items are in the table. Objects with a later version than `order.version` are kept
-    too, because the order may have been archived again after `order` was read.
+    Objects of a later version are kept: the order may have been archived again after it was read.
     """
 
     def should_keep(key: str) -> bool:
@@ -154,8 +149,7 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
 
 
 def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by one without personal data, and delete its others. Return whether it was
-    replaced.
+    """Replace an order's archive object by one without personal data, and delete its others. Return whether it did.
 
     `stub`: the small item that points to the object. Invoices keep their personal data.
     """
@@ -199,7 +193,7 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 
 
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
-    """Remove the personal data of these customers from a stream record. Return how many values were redacted.
+    """Remove the personal data of these customers from a stream record, and return how many values were redacted.
 
     What differed between the old and the new image still differs, so the record describes the same change. The keys of
     indexes go, too, because they can contain personal data, such as the hash of a guest's e-mail address.

@@ -90,7 +90,7 @@ def _join(bus_name: str, prepared: list[_Prepared]) -> tuple[list[Record], dict[
 
 
 def _publish_entries(batch: StreamBatch, entries: list[tuple[list[Record], dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Publish entries with one PutEvents call, and return a summary of each published event for the log.
+    """Publish entries with one PutEvents call, and return their summaries for the log.
 
     The records of an entry are parked if the bus rejects it for ever, and retried after any other error.
     """

@@ -1,7 +1,6 @@
-"""Fulfilment Lambda: issue invoices and credit notes, and request the shipments of paid orders from the warehouse.
+"""Fulfilment Lambda: issue invoices and credit notes, and request shipments, with one transaction for a batch.
 
-The orders of a batch share one transaction (functions/shop/fulfilment.py). If it fails, each order is fulfilled alone,
-so that no order fails because of another order.
+If it fails, each order is fulfilled alone, so that no order fails because of another one.
 """
 
 from collections.abc import Sequence

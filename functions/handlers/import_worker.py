@@ -1,7 +1,6 @@
 """Import worker Lambda: write the lines of a product import one after the other, within a rate limit.
 
-A setting limits how many lines per second all workers together may write. The event source mapping limits how many
-workers run at the same time. Each worker may write an equal share of the lines per second.
+It is an equal share of what a setting allows all workers together, whose number the mapping limits.
 """
 
 from functions.model.events import ReceivedEvent

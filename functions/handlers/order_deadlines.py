@@ -3,13 +3,11 @@
 - The payment window: if an order is not fully paid within this time after it was placed, the job ends the order.
 - The delivery limit: if a shipped order has not changed for this time, the job marks it as delivered.
 
-The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
-that starts late has the same result as a run that starts in time.
+It compares them with the scheduled time in EventBridge's event, so a late run has the same result.
 
-Each minute, the schedule starts several runs at the same time. Each run processes its own group of shards (partitions)
-of the index that lists the open orders. A run processes several orders at once, stops before its timeout, and leaves
-the remaining orders to the run in the next minute. Runs that overlap are harmless, because each order is changed by a
-conditional write.
+The schedule starts several runs at the same time, each for its own group of shards of the index of open orders. A run
+processes several orders at once, stops before its timeout, and leaves the rest to the next. Runs that overlap are
+harmless, because each order is changed by a conditional write.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,14 +1,9 @@
 """Product alerts: send a mail to each follower of a product when the product is back in stock or costs less.
 
-Each SQS message is about one page of the list of followers. After all mails of a page are sent, the Lambda sends a
-message about the next page to its own queue. Then it stores the progress in the table.
-
-After a crash, at most one page is repeated, and followers who already got the mail are skipped. If a mail fails, the
-Lambda continues with the next follower of the page. After five failed mails, it stops. In both cases, SQS delivers the
-message again. The next page starts only when no mail of the current page needs a retry.
-
-If SES refuses a mail for now, for example because the daily quota is used up, the Lambda defers the page: it sends the
-message to its own queue again, with a delay.
+Each SQS message is about one page of followers. After its mails, the Lambda sends a message about the next page to its
+own queue, and stores the progress. After a crash, at most one page is repeated, and followers who already got the mail
+are skipped. A page ends after five failed mails. The next page starts only when no mail of this one needs a retry. If
+SES refuses a mail for now, the Lambda defers the page: it sends the message again, with a delay.
 """
 
 import json
@@ -125,8 +120,8 @@ def _send_alerts(
 ) -> int:
     """Send the mails to these followers within the mail rate limit. Return how many mails were sent.
 
-    A permanent rejection is only logged. Raises MailRefused if the provider refused a mail for now, and PageIncomplete
-    if one failed for another reason. Stops early if all mails are refused, or after MAX_FAILURES_PER_PAGE failed mails.
+    A permanent rejection is only logged. Raises MailRefused if the provider refuses for now, and PageIncomplete if a
+    mail failed for another reason. Stops early if all are refused, or after MAX_FAILURES_PER_PAGE.
     """
     mails, failures = 0, list[Exception]()
     batches = (

@@ -1,7 +1,4 @@
-"""Refunds Lambda: refund money through the payment provider or to a credit account, and cancel payments.
-
-It also cancels the payments at the provider that were started for an order, and are not due any more.
-"""
+"""Refunds Lambda: refund money at the payment provider or to a credit account, and cancel payments that are not due."""
 
 from functions.adapters import payment_provider
 from functions.model import metrics

@@ -1,6 +1,6 @@
 """Webhook worker Lambda: an event on the bus wakes it, and it sends what webhooks lack of the event's object.
 
-Each webhook has a thread of its own, so that a slow webhook delays no other one. What fails waits for webhook_retries.
+Each webhook has a thread of its own. What fails waits for webhook_retries.
 """
 
 from collections.abc import Callable, Sequence

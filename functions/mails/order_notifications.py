@@ -1,8 +1,4 @@
-"""Render order notifications as text and HTML.
-
-Each event has its own subject and opening sentence in each file of functions/languages. All events use the same
-template.
-"""
+"""Render order notifications as text and HTML, with the texts of functions/languages in one template."""
 
 from functools import partial
 from pathlib import Path

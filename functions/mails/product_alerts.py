@@ -1,8 +1,4 @@
-"""Render product alerts (mails to the followers of a product) as text and HTML.
-
-Each event has its own subject and opening sentence in each file of functions/languages. All events use the same
-template.
-"""
+"""Render product alerts (mails to followers of a product), with the texts of functions/languages in one template."""
 
 from pathlib import Path
 from urllib.parse import quote

@@ -1,8 +1,4 @@
-"""Create the AWS clients and the Shop object (the context of every command) of a Lambda.
-
-Clients are created at first use and cached while the Lambda is warm. Tests and the simulation replace the functions of
-this module.
-"""
+"""Create the AWS clients and the ShopContext of a Lambda, at first use, and cache them while it is warm."""
 
 import uuid
 from functools import cache
@@ -30,10 +26,7 @@ CLIENT_CONFIG = Config(
 
 
 UNCHECKED_SERVICES = {"dynamodb", "events"}
-"""The services whose requests botocore does not check before it sends them. The service checks them itself.
-
-The check by botocore would take a third of the processor time of a request.
-"""
+"""The services that check requests themselves: botocore's check takes a third of a request's processor time."""
 
 
 @cache

@@ -136,12 +136,9 @@ class FulfilmentEnvironment:
 class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
-    `sender`: the From address of mails. SES must have verified this address or its domain.
-    `language`: as in ApiEnvironment.
-    `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
-    `configuration_set`: the name of the SES configuration set with which mails are sent.
-    `pepper_secret`, `public_url`: for the links to credit notes and to the orders of guests, as in ApiEnvironment.
-    `page_url`: the address of the shop's web page, which shows the orders of guests, or "" if no page is deployed.
+    `sender`: the From address, verified in SES. `order_mails_per_minute`: how many mails one running Lambda sends at
+    most. `configuration_set`: the name of that of SES. `page_url`: of the web page, which shows the orders of guests,
+    or "". All others as in ApiEnvironment.
     """
 
     table_name: str
@@ -160,12 +157,9 @@ class OrderNotificationsEnvironment:
 class ProductAlertsEnvironment:
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
-    `sender`, `configuration_set`: as in OrderNotificationsEnvironment. `language`: as in ApiEnvironment.
-    `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
-    `alerts_per_minute`: how many mails one running Lambda sends per minute at most.
-    `pepper_secret`: the ARN of the secret with which unsubscribe links are sealed, as in ApiEnvironment.
-    `public_url`: the address of the API in these links, as in ApiEnvironment.
-    `page_size`: how many followers one SQS message covers (a page of followers).
+    `product_url`: of a product's page, "https://shop.example/products/{product_id}". `alerts_per_minute`: how many
+    mails one running Lambda sends at most. `pepper_secret`, `public_url`: for unsubscribe links. `page_size`: how many
+    followers one SQS message covers. All others as in OrderNotificationsEnvironment and ApiEnvironment.
     """
 
     table_name: str

@@ -1,6 +1,4 @@
-"""Collect the metrics of one invocation and format them as log lines in embedded metric format.
-
-CloudWatch reads the metrics from the log, so no API call is needed.
+"""Collect the metrics of one invocation, and log them in embedded metric format, which needs no API call.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """

@@ -76,9 +76,9 @@ def _add_invocation_metrics(
 
 
 def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
-    """Log and count the throttled requests of an invocation: one line for each reason and table or index.
+    """Log and count the throttled requests of an invocation, by reason and table or index.
 
-    It has the partition key of the last throttled request, or only its kind, such as "CUSTOMER", if a customer owns it.
+    It has the last partition key, or only its kind, such as "CUSTOMER", if a customer owns it.
     """
     for why, requests in throttled.items():
         key = capacity_units.last_throttled_key(why)
@@ -88,10 +88,7 @@ def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[Throttl
 
 
 def _resume_garbage_collection() -> None:
-    """Turn the garbage collector on at the first invocation. It was off while the modules were imported.
-
-    The collector ignores all objects that exist already, because imported modules are never garbage.
-    """
+    """Turn the garbage collector on at the first invocation, without imported modules, which are never garbage."""
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()

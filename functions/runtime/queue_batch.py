@@ -1,8 +1,7 @@
-"""Process a batch of SQS messages that hold events.
+"""Process a batch of SQS messages that hold events, each independently: a standard queue keeps no order.
 
-A message that can never be processed is parked: it is stored in the failure store, an S3 bucket. After any other error,
-SQS delivers the message again, first after some seconds, then after longer waits (functions/model/retries.py). A
-standard queue does not keep the order of messages, so each message is processed independently.
+A message that can never be processed is parked in the failure store. After any other error, SQS delivers it again after
+longer and longer waits (functions/model/retries.py).
 """
 
 import functools
@@ -125,9 +124,9 @@ class MessageBatch(RecordBatch):
     def change_message_visibility(self, now: datetime, waits: RetryWaits = DEFAULT_WAITS) -> None:
         """Change the visibility timeout of each message that is marked for retry. Call this after all other work.
 
-        A message waits longer after each delivery, and at least until a claim on its effect has ended: an earlier
-        retry would fail again, and each delivery counts towards `maxReceiveCount`. If the request fails, the message
-        waits for the visibility timeout of its queue. The same is true if the function is killed.
+        A message waits longer after each delivery, and at least until a claim on its effect has ended: each delivery
+        counts towards `maxReceiveCount`. If the request fails, or the function is killed, it waits for its queue's
+        timeout.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
         """

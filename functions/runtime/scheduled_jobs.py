@@ -1,7 +1,6 @@
 """Scheduled jobs: process lists of items in lanes, until all items are processed or the time is over.
 
-A lane is a thread that processes one item after the other. If an item fails, its lane continues with the next item. The
-next scheduled run finds the failed items, and the items for which there was no time.
+A lane is a thread that processes one item after the other. The next run finds what failed or had no time.
 """
 
 from collections import deque

@@ -1,8 +1,4 @@
-"""Stop starting new work before Lambda's timeout ends an invocation.
-
-A timeout kills an invocation at any point, and the whole batch or run counts as failed. An invocation that stops in
-time reports what it did. The next invocation does the remaining work.
-"""
+"""Stop starting new work before Lambda's timeout, which kills an invocation, so that its whole batch or run fails."""
 
 from typing import Any
 
@@ -11,11 +7,9 @@ from functions.runtime.log import log
 from functions.runtime.observability import add_metric
 
 MARGIN_SECONDS = 10
-"""The time reserved to process one item. The item's read and its write may each time out once and then be retried (3 s
-for each attempt). Or conflicts may use the whole retry time (2.5 s).
+"""The time reserved to process one item: two requests that are retried after 3 s, or 2.5 s of conflicts.
 
-If an item takes longer, Lambda's timeout kills the invocation. Nothing is lost then, because each item is written in
-one transaction, and the item is processed again.
+If Lambda kills a longer one, nothing is lost: each item is written in one transaction, and processed again.
 """
 UNLIMITED_MS = 15 * 60 * 1000
 """Lambda's longest timeout: the remaining time of a call without a Lambda context, for example in a test."""

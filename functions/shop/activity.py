@@ -1,8 +1,4 @@
-"""Read the recent activity of one customer, or of all customers on one day.
-
-Each activity item records one change of an order. A Lambda that reads the table's stream writes these items. So the
-newest activity may be missing for a moment.
-"""
+"""Read the recent activity of one customer, or of all customers on one day. The newest may be missing for a moment."""
 
 from functions.model.entities import Activity
 from functions.model.patterns import ACTIVITY_BY_DAY, CUSTOMER_ACTIVITY

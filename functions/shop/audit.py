@@ -1,8 +1,6 @@
 """The audit trail: record actions that change no item, and list who did what.
 
-A command of staff stamps the item that it writes, and the copies Lambda derives the entry from the stream
-(functions/model/audit.py). So this module writes only what leaves no stamped item: a deletion, and an action outside
-the table.
+The copies Lambda derives all other entries from stamped items (functions/model/audit.py).
 """
 
 from dataclasses import replace

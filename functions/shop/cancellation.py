@@ -1,12 +1,10 @@
 """Cancel orders and expire unpaid orders: put the goods back into stock, and refund the money.
 
-An order is cancelled at once if the warehouse has not received it yet. Otherwise the warehouse is asked to cancel it.
-An order that is not paid in time expires (status LAPSED). If the warehouse has already sent some goods of an order,
-only the unsent goods can be cancelled. The code calls this "cut short".
+An order is cancelled at once before the warehouse receives it. Later, the warehouse is asked. An order that is not paid
+in time expires (LAPSED). Of a partly sent order, only the rest can be cancelled ("cut short").
 
-Each command of this module writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes
-fewer: at most 90 stock items, the counter of the discount code, five refunds, the shipment, the order and its expiry
-marker (the item whose TTL starts the archiving of the order).
+Each command writes one transaction, of fewer than DynamoDB's 100 items: at most 90 stock items, the counter of the
+discount code, five refunds, the shipment, the order and its expiry marker (whose TTL starts the archiving).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,12 +52,10 @@ def put_expiry_marker(shop: ShopContext, order: Order, days: int, since: datetim
 def _close_order(
     shop: ShopContext, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
-    """Close an order whose goods were not sent: put the goods back into stock, and refund the payments. Return the
-    order.
+    """Close an order whose goods were not sent: put them back into stock, and refund the payments. Return the order.
 
-    A limited discount code can be used once more. `before`, `after`: the order before and after the change of its
-    status. `why`: the reason of the refunds. `extra_writes`: for the same transaction. A disputed payment cannot be
-    refunded, so the order records its amount as owed.
+    A limited discount code can be used once more. `why`: the reason of the refunds. `extra_writes`: for the same
+    transaction. A disputed payment cannot be refunded, so the order records its amount as owed.
     """
     plan = plan_refunds(shop, before, before.kept + before.owed, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
@@ -81,10 +77,9 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
     "FULFILLING": "request_cancel",
     "PARTIALLY_SHIPPED": "request_cut",
 }
-"""The command that asks the warehouse to cancel the unsent goods, by the status of the order before the command.
+"""The command that asks the warehouse to cancel the unsent goods, by the status of the order before it.
 
-In these statuses, the warehouse works on the order, and the shop has not asked the warehouse to cancel the order. If
-the warehouse refuses to cancel, the order gets this status again.
+If the warehouse refuses, the order gets this status again.
 """
 
 
@@ -144,9 +139,8 @@ def _cancel_unsent_shipments(shop: ShopContext, order: Order) -> list[Write[Ship
 def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
     """Cancel the unsent goods of an order: put them back into stock and refund their price. Return the order.
 
-    The refund is the price of the unsent goods less their share of the discount, without shipping. The order records
-    the amount as owed if its payment is disputed. If all sent goods have arrived, it becomes DELIVERED, otherwise
-    SHIPPED.
+    The refund is their price less their share of the discount, without shipping, and owed if the payment is disputed.
+    If all sent goods have arrived, the order becomes DELIVERED, otherwise SHIPPED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})

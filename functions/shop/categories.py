@@ -1,7 +1,6 @@
-"""Product categories: create, rename, delete and list them. Each catalogue has one tree of categories.
+"""Product categories: create, rename, delete and list them. Each catalogue has one tree of them.
 
-A path such as /kitchen/mugs/ identifies a category. The root path "/" exists in every catalogue, even if the
-table has no item for it.
+A path such as /kitchen/mugs/ identifies a category. The root path "/" needs no item.
 """
 
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""Companies and their members. A member is a customer who buys for the company.
-
-A customer is a member of at most one company. A customer whose data was erased is a member of no company.
-"""
+"""Companies and their members: customers who buy for at most one company, until their data is erased."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -72,8 +72,8 @@ def pay_with_credit(
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
     """Return the amount to pay: `amount`, or if it is None, the lower of the due amount and the balance.
 
-    The balance is not checked for a given amount. Raises WrongCurrency, InvalidInput if `amount` is not positive,
-    TooMuch if it is more than the due amount, and InsufficientFunds if the balance to use is zero.
+    A given amount is not compared with the balance. Raises WrongCurrency, InvalidInput, TooMuch, and InsufficientFunds
+    if the balance to use is zero.
     """
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)

@@ -1,17 +1,13 @@
 """Copy a customer's name to the customer's open orders. A closed order keeps its name.
 
-A new order gets the name from the customer's profile. If the customer changes the name at the same moment, the order
-may contain the old name. One of two steps then updates the order:
+A new order gets the name from the profile. If that changes at the same moment, one of two steps updates the order:
 
-1. For each new order, a Lambda writes the order's summary (a copy of the order in the customer's list of orders). Then
-the Lambda reads the profile. If the profile changed after the name was copied, the Lambda updates the order
-(`refresh_name`).
+1. For each new order, a Lambda writes its summary, then reads the profile, and updates the order (`refresh_name`).
 2. For each changed name, another Lambda reads the summaries of all the customer's orders, and updates the open orders
-(`propagate_name`). At that time the profile already has the new name.
+   (`propagate_name`). The profile already has the new name.
 
-The step that runs last sees both the order and the new profile. The order stores the version of the profile from which
-its name was copied. A step writes only if the profile now has a later version. So an old name never replaces a newer
-name.
+The step that runs last sees both. The order stores the version of the profile from which its name was copied, and a
+step writes only a later one. So an old name never replaces a newer name.
 """
 
 from datetime import timedelta
@@ -97,8 +93,7 @@ def _save_progress(
 ) -> ReactionProgress:
     """Store `after`, the position of the next page of orders, in a ReactionProgress item, and return the item.
 
-    `progress`: the item with the previous position, or None. Raises WriteConflict if another delivery of the message,
-    which the queue may deliver twice at once, has stored a position in the meantime.
+    `progress`: that with the previous position, or None. Raises WriteConflict if another delivery stored one meanwhile.
     """
     noted = ReactionProgress(
         effect_id=change_id,

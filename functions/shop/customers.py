@@ -79,11 +79,7 @@ def register_customer(
 
 
 def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
-    """Return the error for a registration with a customer id that is already in use.
-
-    An erased customer cannot register again with the same login. Otherwise the new customer could see the orders of the
-    erased customer, because these orders keep the customer id.
-    """
+    """Return the error for a customer id that is in use, also by an erased customer, whose orders keep it."""
     return (
         WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
     )

@@ -151,7 +151,7 @@ def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int) 
 def _read_order(shop: ShopContext, order_id: str, after: str | None, limit: int) -> QueryPage[Any]:
     """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
 
-    Raises TableBusy while the order is being archived: its items may be neither in the table nor in a named object.
+    Raises TableBusy while the order is being archived.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)

@@ -41,10 +41,9 @@ MAX_RETRIED_REFUNDS = 90
 DisputeOutcome = Literal["opened", "won", "lost"]
 STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of a refund that waited for the end of a dispute, by the order's status.
+"""The reason of a refund that waited for the end of a dispute, by the order's status; any other: RETURNED.
 
-While a dispute is open, the shop cannot refund the payment. So the order stores the amount that the shop owes to the
-customer, and the refund is requested after the shop has won. For any other status, the reason is RETURNED.
+While a dispute is open, the payment cannot be refunded, so the order stores what the shop owes.
 """
 
 

@@ -47,10 +47,9 @@ from functions.shop.shop import Caller, ShopContext, delete_if_exists, retries_o
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
 
-An order that was placed just before the erasure may be found late. The erasure finds a customer's orders in a list that
-a Lambda writes from the table's stream. If the Lambda cannot process a stream record, an order is missing in this list,
-and the record goes to the failure store (an S3 bucket). An alarm then asks an operator to process the record, and this
-completes the list. The period gives the operator time: it is as long as a dead-letter queue keeps a failed message.
+An order that was placed just before may be found late: if its stream record goes to the failure store, it is missing in
+the list of orders until an operator, whom an alarm calls, has processed the record. The period is as long as a
+dead-letter queue keeps a failed message.
 """
 
 

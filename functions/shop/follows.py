@@ -1,8 +1,4 @@
-"""Follows: customers who want notifications about a product.
-
-Each follow is one item: one customer follows one product. The same items answer two queries: the products that a
-customer follows, and the followers of a product.
-"""
+"""Follows: customers who want notifications about a product, in one item each, which both lists read."""
 
 from functions.dynamodb.writes import delete, put_if_absent
 from functions.model.entities import Customer, Follow, Product

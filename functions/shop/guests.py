@@ -175,17 +175,14 @@ def _join(shop: ShopContext, customer_id: str, guest_id: str) -> bool:
 
 
 def _is_same_address(one: str, other: str) -> bool:
-    """Return whether two addresses differ only in upper and lower case.
-
-    Addresses with the same hash may belong to two people: the hash takes ß for ss, but they are different domains.
-    """
+    """Return whether addresses differ only in case. The hash also takes ß for ss, which are different domains."""
     return one.strip().lower() == other.strip().lower()
 
 
 def _move_items(shop: ShopContext, order: Order, customer_id: str) -> list[Write[Any]]:
     """Return the writes that give the other items in the order's partition, such as invoices, to another customer.
 
-    The items keep their versions, so that their latest events, such as ShipmentRequested, can still be republished.
+    They keep their versions, so that their latest events can still be republished.
     """
     writes: list[Write[Any]] = []
     for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order.order_id):

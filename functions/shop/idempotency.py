@@ -1,7 +1,4 @@
-"""Run a command once per idempotency key, and return the stored result to repeated requests.
-
-The result is stored in a Command item. The item is kept for ever, or for the time in DAYS_BY_COMMAND.
-"""
+"""Run a command once per idempotency key: a Command item keeps its result, for ever or for DAYS_BY_COMMAND."""
 
 import hashlib
 import json

@@ -32,11 +32,8 @@ MAX_LINES = 5_000
 LINES_PER_PART = 125
 """How many lines of a file one import part contains.
 
-Two limits determine this number:
-
-- DynamoDB allows 100 items in a transaction. A file has at most 40 import parts. The transaction stores two items for
-each import part. It also stores the import and its Command item (the idempotency record). That is at most 82 items.
-- The worker's timeout is 30 seconds. At 10 lines per second, the lowest allowed rate, an import part takes 13 seconds.
+DynamoDB allows 100 items in a transaction, and that of at most 40 import parts has 82: two for each, the import and its
+Command item. The worker's timeout is 30 seconds, and at 10 lines per second, the lowest rate, a part takes 13.
 """
 
 
@@ -174,11 +171,10 @@ class LinePlan:
 def _write_next_line(
     shop: ShopContext, part: ImportPart, line: ParsedLine, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
-    """Write the next line of an import part, count it in the import part, and return the import part.
+    """Write the next line of an import part, count it there, and return the import part.
 
-    If another worker changed the import part first, this call writes nothing, and returns the stored import part, or
-    None if it has expired. If the line changes the number of stock parts, the stock is spread over them after the
-    write. If this is interrupted, all pieces can still be ordered.
+    If another worker was first, this returns the stored import part, or None if it has expired. A new number of stock
+    parts spreads the stock after the write. If this is interrupted, all pieces can still be ordered.
     """
     backoff = shop.table.new_backoff()
     plan = _plan_line(shop, line)
@@ -247,9 +243,9 @@ def _plan_new_product(shop: ShopContext, line: ParsedLine) -> LinePlan:
 
 
 def _plan_change(shop: ShopContext, before: Product, line: ParsedLine) -> LinePlan:
-    """Return the writes for an existing product. Fields that the line does not contain stay unchanged.
+    """Return the writes for an existing product, without the fields that the line lacks.
 
-    Raises InvalidInput if the line changes the currency, which existing orders use, and UnknownCategory.
+    Raises InvalidInput if it changes the currency, which existing orders use, and UnknownCategory.
     """
     if line.product.get("currency", before.currency) != before.currency:
         raise InvalidInput("currency", f"is {before.currency} for this product and cannot be changed by an import")

@@ -1,7 +1,4 @@
-"""Invoices: build, number, read and print them. Invoice numbers have no gaps, and an issued invoice never changes.
-
-The module fulfilment issues the invoices.
-"""
+"""Invoices: build, number, read and print them. Numbers have no gaps, and an issued invoice never changes."""
 
 import hmac
 from collections.abc import Iterable, Sequence
@@ -42,10 +39,7 @@ MAIL_LINK_LIFETIME = timedelta(days=30)
 
 
 def _find_day_of_payment(order: Order, counted: Sequence[Payment]) -> str:
-    """Return the day on which the order was paid in full, in UTC.
-
-    If staff recorded all payments, it is the latest day on which they received money. They may record it days later.
-    """
+    """Return the day of the full payment in UTC, or of its receipt if staff recorded all payments."""
     received = [payment.received_on for payment in counted if payment.received_on]
     return max(received) if received and len(received) == len(counted) else (order.paid_at or order.placed_at)[:10]
 

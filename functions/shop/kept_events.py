@@ -60,10 +60,9 @@ def find_payment(shop: ShopContext, payment_id: str, named_order_id: str) -> Pay
 
 
 def _is_being_restored(shop: ShopContext, payment: Payment) -> bool:
-    """Return whether a running restore of the order has written this payment. If so, the payment must not change yet.
+    """Return whether a running restore of the order has marked this payment, so that it must not change yet.
 
-    A restore marks the items that it writes. A payment without this mark arrived after the order was archived.
-    Timestamps cannot show the difference, because the clocks of Lambdas differ.
+    A payment without the mark arrived after the archiving. Clocks differ, so timestamps cannot show it.
     """
     key = PAYMENT.key(order_id=payment.order_id, payment_id=payment.payment_id)
     images = shop.table.batch_get_raw([key], consistent=True)

@@ -148,10 +148,7 @@ def read_rows(
 
 
 def _flatten(name: ListName, item: Any) -> FlatRow:
-    """Return the row of an item. A column that the item lacks is None.
-
-    An archived order lacks most amounts. Of a payment or refund in the archive, only the ids and the time are known.
-    """
+    """Return the row of an item, with None for what it lacks: of archived items, most amounts or all but ids."""
     columns, known = FLAT_LISTS[name].columns, {}
     if isinstance(item, MoneyEntry):
         entry, item = item.entry, item.item

@@ -123,9 +123,8 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
     """Return the caller of a request, from the claims of the access token that API Gateway's authorizer verified.
 
-    Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer checks issuer
-    and audience. It also lets ID tokens of Cognito pass, because they have the same. This function rejects ID tokens,
-    because an ID token proves an identity but grants no access, and checks the client id again.
+    Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer also lets ID
+    tokens of Cognito pass, which prove an identity but grant no access. So this function checks again.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
 
     Another identity provider (setting `issuer`) has access tokens of its own form, whose audience is the API.

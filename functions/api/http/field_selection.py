@@ -1,7 +1,6 @@
 """The query parameter `fields` of large answers: the API sends only the fields that the client names.
 
-A model of an answer allows this with `always_sent`. The parameter then exists on each route that returns this model, or
-a list of this model. Only the answer gets shorter: DynamoDB still reads and charges whole items.
+It exists on each route that returns a model with `always_sent`, or a list of it. DynamoDB still reads whole items.
 """
 
 from collections.abc import Callable, Mapping

@@ -30,10 +30,7 @@ MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-"""A body with this character is rejected as not UTF-8.
-
-API Gateway or another component before the Lambda replaces bytes that are not UTF-8 with this character.
-"""
+"""A body with this character is rejected: API Gateway replaces bytes that are not UTF-8 with it."""
 
 # This pattern finds the tokens that matter for nesting and for the length of numbers. A whole string is one token, so
 # brackets in strings do not count. An unclosed string extends to the end of the text, because otherwise the scan could
@@ -212,10 +209,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _reject_bad_characters(document: dict[str, Any]) -> None:
-    """Raise MalformedRequest if a text in the document contains NUL or half of a surrogate pair.
-
-    JSON can express these characters with escapes such as \\u0000, but no valid text contains them.
-    """
+    """Raise MalformedRequest for NUL or half a surrogate pair, which JSON can escape, but no valid text has."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:
         location, value = waiting.pop()

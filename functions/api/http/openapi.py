@@ -1,8 +1,4 @@
-"""Build the OpenAPI document of the API.
-
-The Powertools router generates a document. This module adds which routes need an access token, the error responses
-(problem documents), and the docstrings of the route functions.
-"""
+"""Build the OpenAPI document: that of the Powertools router, with access tokens, error responses and docstrings."""
 
 import inspect
 import json
@@ -47,10 +43,7 @@ PROBLEM_SCHEMA = {
     },
 }
 PUBLISHED_TAGS = {"sales_statistics": "insight", "credit_payments": "tenders"}
-"""The OpenAPI tags that differ from the name of their route module, by module name.
-
-The modules were renamed. Their tags must not change, because generated clients may use the tags as names.
-"""
+"""The OpenAPI tags of renamed route modules, which must not change: generated clients use them as names."""
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 """Schemas that the router adds to the document. They are removed, because this API never returns them."""
 
@@ -149,10 +142,7 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
-    """Yield the problem types (kinds of error responses) that a route may return.
-
-    Some problem types follow from the route's method, path and parameters. The route declares all other types.
-    """
+    """Yield the problem types that a route may return: from its method, path and parameters, and as declared."""
     shape = {
         "malformed": True,  # every route rejects unknown query parameters
         "unauthenticated": route.key not in ROUTES_WITHOUT_AUTHORIZER,

@@ -1,7 +1,4 @@
-"""Renders the list of problems: a small HTML page to which the `type` of each error response links.
-
-The page has no scripts, no styles and no external resources.
-"""
+"""Renders the list of problems to which each error response links: a small HTML page without external resources."""
 
 from html import escape
 

@@ -1,11 +1,8 @@
-"""Convert exceptions to error responses in the format problem+json (RFC 9457).
+"""Convert exceptions to error responses in the format problem+json (RFC 9457), by the table `PROBLEM_TYPES`.
 
-The table `PROBLEM_TYPES` maps each exception class to its response. Each response body is a problem document with the
-fields `type` (a link to the documentation page), `title`, `status`, `detail` and `instance` (the request id in the
-log). Some exceptions add more fields, such as `changed` (the current prices, if the price of a product changed).
-
-For a malformed request, `errors` lists the invalid fields and the reasons. For an internal error, the document has no
-details: they are only in the log.
+A problem document has the fields `type` (a link to the documentation page), `title`, `status`, `detail` and `instance`
+(the request id in the log), and perhaps more, such as `changed` (the current prices). For a malformed request, `errors`
+lists the invalid fields and the reasons. The details of an internal error are only in the log.
 """
 
 import json
@@ -81,11 +78,9 @@ class MethodNotAllowed(Exception):
 class ProblemType:
     """The error response for one kind of exception.
 
-    `slug`: the id of the problem, which is the last part of the link in `type`. `extensions`: the names of the
-    exception's attributes that are copied to the problem document.
-
-    Three fields are functions that get the exception. `errors` returns the (field, reason) pairs. `headers` returns
-    additional HTTP headers. `detail` returns the text of the document's field `detail`.
+    `slug`: the id of the problem, which is the last part of the link in `type`. `extensions`: the attributes of the
+    exception that become fields. `errors` returns the (field, reason) pairs, `headers` additional HTTP headers, and
+    `detail` the text, each from the exception.
     """
 
     status: int
@@ -254,10 +249,7 @@ def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
 
 
 ERRORS_SAFE_TO_LOG = (Unreadable, KeyError)
-"""The exceptions whose text is written to the log. The text names an unreadable item or a missing key.
-
-The texts of all other exceptions are not logged, because they may quote data from a request or from the table.
-"""
+"""The exceptions whose text names an item or key, and is logged. Others may quote a request or the table."""
 
 
 def describe_fault(error: Exception) -> dict[str, Any]:

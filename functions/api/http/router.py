@@ -136,18 +136,12 @@ def _reraise(error: Exception) -> Response[Any]:
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """Raise MalformedRequest. Powertools finds no route for a path that `find_route` has accepted.
-
-    The only possible cause is a character in an id that Powertools does not allow.
-    """
+    """Raise MalformedRequest: Powertools finds no route only for an id with a character that it does not allow."""
     raise MalformedRequest(INVALID_PATH)
 
 
 def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that raises MalformedRequest for an unknown query parameter, or a body that the route does not take.
-
-    Otherwise, a list with a misspelled filter would return all items.
-    """
+    """Raise MalformedRequest for unknown input: with a misspelled filter, a list would return all items."""
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}
     if selectable_answer(app.context["_route"].func):
