@@ -108,7 +108,7 @@ class Analytics(Construct):
                     columns=[
                         made.ColumnProperty(name=column, type="string" if kind == "varchar" else kind)
                         for column, kind in view.columns.items()
-                    ],
+                    ]
                 ),
             ),
         )

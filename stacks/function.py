@@ -19,12 +19,7 @@ NO_TRACES_REASON = (
     "The logs connect a request with everything that it causes. A stage that wants traces sets `tracing`."
 )
 
-USE_KEY_ACTIONS = (
-    "kms:Decrypt",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:DescribeKey",
-)
+USE_KEY_ACTIONS = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")
 """The actions on the KMS key that a role needs to read and write encrypted data."""
 
 # These texts say why a function has no dead-letter queue. Lambda uses such a queue only for asynchronous invocations.

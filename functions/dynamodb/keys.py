@@ -16,13 +16,7 @@ from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
 from functions.dynamodb.actors import AUDIT
-from functions.dynamodb.codec import (
-    Image,
-    build_decoder,
-    build_encoder,
-    unwrap_newtype,
-    unwrap_optional,
-)
+from functions.dynamodb.codec import Image, build_decoder, build_encoder, unwrap_newtype, unwrap_optional
 
 T = TypeVar("T")
 Instant = NewType("Instant", str)

@@ -25,13 +25,7 @@ from typing import Any, Literal, TypeVar
 
 from functions.adapters import object_store
 from functions.dynamodb.keys import KEY_ATTRIBUTES
-from functions.model.entities import (
-    ArchivedOrder,
-    ErasedCustomer,
-    Order,
-    archive_prefix,
-    hash_to_bucket,
-)
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, archive_prefix, hash_to_bucket
 from functions.model.personal_data import erase_image, erased_rows, personal_attributes
 from functions.model.table import ORDER
 from functions.runtime import clients, observability

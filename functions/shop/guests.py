@@ -21,14 +21,7 @@ from functions.model.table import CUSTOMER, ORDER, ROWS_BY_TYPE
 from functions.shop.customers import get_customer, hash_email
 from functions.shop.guest_links import FIRST_LINK, create_token
 from functions.shop.orders import get_order_owner, save_order
-from functions.shop.placing import (
-    NO_DETAILS,
-    OrderDetails,
-    PlacedOrder,
-    RequestedLine,
-    derive_order_id,
-    place_order,
-)
+from functions.shop.placing import NO_DETAILS, OrderDetails, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext, require_registered, retries_on_conflict, save_change
 
 MAX_JOINED_ORDERS = 25

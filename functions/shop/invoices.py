@@ -7,15 +7,7 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from functions.dynamodb.writes import Write, conflict_if_busy, put_if_absent, update
-from functions.model.entities import (
-    Invoice,
-    InvoiceSeries,
-    Line,
-    Order,
-    Paid,
-    Payment,
-    Seller,
-)
+from functions.model.entities import Invoice, InvoiceSeries, Line, Order, Paid, Payment, Seller
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import (
     CUSTOMER_BY_ID,

@@ -13,11 +13,7 @@ from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import WriteConflict, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Line, Order, OrderStatus, QueuedOrder, Shipment
 from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
-from functions.model.patterns import (
-    ORDER_BY_ID,
-    SHIPMENT_BY_TRACKING_NUMBER,
-    SHIPMENTS_OF_ORDER,
-)
+from functions.model.patterns import ORDER_BY_ID, SHIPMENT_BY_TRACKING_NUMBER, SHIPMENTS_OF_ORDER
 from functions.model.states import AT_WAREHOUSE_STATUSES, apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker

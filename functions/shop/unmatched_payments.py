@@ -13,24 +13,14 @@ from typing import Any
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, put_if_absent, update
 from functions.model.entities import KeptEvent, Order, Payment, PaymentClaim
 from functions.model.errors import InvalidInput, NotFound, TooManyPayments, WrongCurrency, WrongState
-from functions.model.patterns import (
-    PAYMENT_BY_ID,
-    PAYMENT_CLAIM_BY_ID,
-    REFUNDS_OF_ORDER,
-    UNMATCHED_PAYMENTS_BY_DATE,
-)
+from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, REFUNDS_OF_ORDER, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import apply_order_command, apply_payment_command
 from functions.model.table import PAYMENT, PAYMENT_CLAIM, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.lists import ListPage, ListRequest, read_page
 from functions.shop.orders import require_unarchived
 from functions.shop.payments import apply_kept_events, count_towards_order
-from functions.shop.refunds import (
-    MAX_PAYMENTS,
-    check_order_unchanged,
-    get_order_unless_archiving,
-    get_payment,
-)
+from functions.shop.refunds import MAX_PAYMENTS, check_order_unchanged, get_order_unless_archiving, get_payment
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.started_payments import mark_outdated
 

@@ -58,10 +58,7 @@ class MappingSettings:
 
     @classmethod
     def from_template(
-        cls,
-        properties: Mapping[str, Any],
-        *,
-        resolve: Callable[[object], str] = _reject_reference,
+        cls, properties: Mapping[str, Any], *, resolve: Callable[[object], str] = _reject_reference
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 

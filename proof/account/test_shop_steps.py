@@ -39,8 +39,7 @@ def test_a_stage_without_a_canary_says_how_it_gets_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "output", "error"),
-    [(0, "1 passed in 300 s", None), (1, "1 failed in 30 s", StepFailed)],
+    ("code", "output", "error"), [(0, "1 passed in 300 s", None), (1, "1 failed in 30 s", StepFailed)]
 )
 def test_a_rehearsal_that_fails_fails_its_step(
     monkeypatch: pytest.MonkeyPatch, code: int, output: str, error: type[Exception] | None

@@ -12,10 +12,7 @@ from local.world import dynamodb_engine
 from proof.bench import report
 from proof.support.fixtures import FAKE_AWS_ENVIRONMENT
 
-SECTIONS = {
-    "life": "an order's whole life",
-    "cold": "cold start",
-}
+SECTIONS = {"life": "an order's whole life", "cold": "cold start"}
 """The titles of the report's sections, by the module of bench that measures the section."""
 
 

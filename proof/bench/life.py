@@ -27,12 +27,7 @@ from functions.model.table import ROWS_BY_TYPE
 from local.world.dynamodb_engine import Engine
 from ops.cost.bill import load_prices
 from proof.bench.measure import Figure, exact
-from proof.bench.measured_shop import (
-    PRICE,
-    BenchShop,
-    open_environment,
-    open_shop,
-)
+from proof.bench.measured_shop import PRICE, BenchShop, open_environment, open_shop
 from proof.support.http_client import HOME_ADDRESS as HOME
 
 LINES = (1, 5, 20)

@@ -18,15 +18,7 @@ from proof.scale.demand import per_order
 from proof.scale.deployment import MAIL_SHARE, Deployment
 from proof.scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
 from proof.scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
-from proof.scale.profiles import (
-    BEST_SELLER_PARTS,
-    LINES_MIX,
-    POPULARITY,
-    PRODUCTS,
-    PROFILES,
-    SALE_PARTS,
-    Profile,
-)
+from proof.scale.profiles import BEST_SELLER_PARTS, LINES_MIX, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
 from proof.scale.recorder import TRACES
 from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search
 from stacks import PROJECT

@@ -103,14 +103,7 @@ class _Running:
         self.started = time.time()
         with mock.patch.object(poller, "boto3", SimpleNamespace(client=lambda *_, **__: client)):
             try:
-                self._poller = poller.StreamPoller(
-                    self.engine,
-                    aws,
-                    stack,
-                    "Mapping",
-                    store,
-                    log,
-                )
+                self._poller = poller.StreamPoller(self.engine, aws, stack, "Mapping", store, log)
             except ValueError:
                 self.seen.refused = True
                 return

@@ -92,10 +92,7 @@ def run_seed(
 def run_seeds(seeds: Sequence[int], jobs: int, reaction: str = "") -> Iterator[SeedResult]:
     """Run these seeds in `jobs` processes, and yield the results, without their `trace`."""
     template()  # synthesize the template once and cache it, so that no worker has to synthesize it
-    with (
-        engines(jobs) as directories,
-        get_context("spawn").Manager() as manager,
-    ):
+    with engines(jobs) as directories, get_context("spawn").Manager() as manager:
         free: Any = manager.Queue()
         for number, directory in enumerate(directories):
             free.put((number, directory))

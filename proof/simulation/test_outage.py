@@ -15,17 +15,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, instant_from_epoch
 from functions.model import copies
 from functions.model import table as t
-from functions.model.entities import (
-    Activity,
-    Address,
-    ExpiryMarker,
-    Invoice,
-    Line,
-    Order,
-    Paid,
-    Payment,
-    Shipment,
-)
+from functions.model.entities import Activity, Address, ExpiryMarker, Invoice, Line, Order, Paid, Payment, Shipment
 from functions.model.states import OrderCommand, apply_order_command
 from local.world.dynamodb_engine import Engine
 from proof.simulation import environment, scheduler

@@ -142,11 +142,7 @@ def test_personal_data_in_an_effect_or_its_key_is_found(effect: Effect, content:
         ("refund", None, "Write proof/reactions/refund.py with INVARIANTS"),
         ("refund", (), "proof/reactions/refund.py needs a tuple"),
         ("refund", once(REFUND), "proof/reactions/refund.py needs a tuple"),
-        (
-            "refund",
-            (once(TOTAL),),
-            "RefundRequested has no field total. Choose amount",
-        ),
+        ("refund", (once(TOTAL),), "RefundRequested has no field total. Choose amount"),
         ("refund", (in_order("order_id", "OrderPaid"),), "refund gets no event OrderPaid. Choose RefundRequested"),
     ],
 )

@@ -8,14 +8,7 @@ from functions.model.entities import hash_to_bucket
 from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import (
-    ANN,
-    BOB,
-    HOME_ADDRESS,
-    STAFF,
-    create_stocked_product,
-    place_order_as,
-)
+from proof.support.actors import ANN, BOB, HOME_ADDRESS, STAFF, create_stocked_product, place_order_as
 
 
 def place_with(shop: ShopContext, code: str) -> PlacedOrder:

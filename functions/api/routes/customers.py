@@ -27,14 +27,7 @@ from functions.api.http.problems import EmailNotVerified, Unauthenticated, probl
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
 from functions.model.entities import Settings
-from functions.model.errors import (
-    AlreadyExists,
-    EmailTaken,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
-    WrongState,
-)
+from functions.model.errors import AlreadyExists, EmailTaken, InvalidInput, NotAllowed, NotFound, WrongState
 from functions.runtime import environment
 from functions.shop import customers, data_export, erasure
 from functions.shop.audit import require_reason

@@ -10,13 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from proof.conformance.probes.kinds import MappingProbe, QueueProbe, Write
-from proof.conformance.runners.deployment import (
-    ON_DEMAND,
-    ONE_PARTITION,
-    STREAM,
-    TWO_KEYS,
-    Deployment,
-)
+from proof.conformance.runners.deployment import ON_DEMAND, ONE_PARTITION, STREAM, TWO_KEYS, Deployment
 from proof.conformance.runners.model import deletions, function_rules, send_write
 from proof.conformance.runners.observations import Observation, ObservedCall, differences
 from proof.conformance.runners.resources import is_role_error, retry_until_role_is_known
