@@ -1,12 +1,8 @@
 """Starts the worker processes of Lambda functions by forking a process that has already imported their packages.
 
-By default, ministack (the emulator of AWS) starts a new Python process for each function, and one more for each
-concurrent call. Each process takes a second of processor time and about 60 MB. A forked process starts in milliseconds
-and shares the memory of the imported packages. This module wraps multiprocessing's fork server, so that ministack can
-use a forked process like a subprocess.Popen.
-
-Forking is used on Linux only. On other systems, the network libraries may fail in forked processes. On these
-systems, ministack starts a new process for each worker.
+By default, ministack (the emulator of AWS) starts a new Python process for each concurrent call: a second of processor
+time and about 60 MB. A forked process starts in milliseconds and shares the memory of the packages. Forking is used on
+Linux only, because the network libraries of other systems may fail in forked processes.
 """
 
 from __future__ import annotations

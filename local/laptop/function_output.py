@@ -1,12 +1,9 @@
-"""Saves the functions' logs and sent mails to files as soon as they are written.
+"""Saves the functions' logs and sent mails to files as soon as they are written, inside ministack.
 
-This code runs in the process of the local AWS, in ministack (the emulator of AWS). ministack keeps all logs and mails
-in memory, and scans all of them for every query, which is slow after some thousand orders. So this module appends the
-logs to a file, which `make up` reads, and writes each mail to a separate file. Only the newest log streams and mails
-stay in memory, so that the AWS CLI can still show them.
-
-After an invocation, ministack waits for its log until no line came for 5 ms. On a busy machine, a later line would be
-saved with the next invocation of the same process, or never. So this module reads the logs itself.
+ministack keeps all of them in memory, and scans them for every query, which is slow after some thousand orders. So this
+module appends the logs to a file, which `make up` reads, and writes each mail to a file of its own. Only the newest
+stay in memory, for the AWS CLI. It reads the logs itself, because ministack would save a late line of a busy machine
+with the next invocation, or never.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Stops functions that invoke themselves through a queue, as Lambda does.
 
-Lambda counts how often a function runs in a chain of messages. After about 16 runs, Lambda does not start the function
-again, unless the function's RecursiveLoop is Allow. The message then stays in its queue until it is a dead letter.
+After about 16 runs in a chain of messages, Lambda does not start the function again, unless its RecursiveLoop is Allow.
+The message stays in its queue until it is a dead letter. A function sends the length of its chain in a header of each
+request. ministack loses it with an SQS message, so this module stores it in the message.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
-
-A function sends the length of its chain in a header of each request to AWS. ministack (the emulator of AWS) loses this
-number when the request sends an SQS message, so this module stores the number in the message.
 """
 
 from collections.abc import Mapping

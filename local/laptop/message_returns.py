@@ -1,12 +1,8 @@
 """Makes the messages of a killed function visible again after seconds, before the queue's visibility timeout ends.
 
-A function that fails sets a short visibility timeout for each message of its batch (functions/runtime/queue_batch.py).
-A function whose process is killed cannot do so. On AWS and in ministack (the emulator of AWS), its messages are then
-invisible for several minutes, until the queue's visibility timeout ends.
-
-This code runs in ministack, which knows when an invocation has ended. This code then makes messages that are still in
-flight visible after the delay of a failed delivery. When ministack starts, no invocation runs, so all messages of the
-saved queues are visible at once.
+A function that fails sets a short timeout for each message (functions/runtime/queue_batch.py). A killed one cannot, so
+its messages are invisible for minutes. This code runs in ministack, which knows when an invocation has ended, and then
+does the same. When ministack starts, all messages of the saved queues are visible at once.
 """
 
 from __future__ import annotations

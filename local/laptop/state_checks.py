@@ -1,9 +1,8 @@
 """Checks the files that the previous run of the shop left on this machine, before a start uses them.
 
-Three parts must come from the same shop: the table (`engine/`), the snapshot of the local AWS, with users, secrets and
-queues (`aws/saved`), and the payments at the payment provider (`provider/events.jsonl`). If a part is damaged or
-belongs to another shop, the start ends with an error message. A fingerprint (names and a hash that identify the shop)
-is stored with the table, so that a start detects files of another shop.
+The table (`engine/`), the snapshot of the local AWS (`aws/saved`) and the payments at the provider
+(`provider/events.jsonl`) must come from the same shop, and be whole; else the start ends with an error. A fingerprint
+(names and a hash that identify the shop) is stored with the table.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Simulates a warehouse: receives the shop's requests from an SQS queue, and reports the results to the shop's API.
 
-The warehouse packs a shipment, hands it to the carrier, and reports the delivery. If the order is cancelled before the
-shipment is packed, the warehouse does not send the shipment. The warehouse deletes a request from the queue only after
-it has reported the result. So SQS delivers the request again if the warehouse was killed. The warehouse may then report
-a result twice, but the shop's API accepts each result only once.
-
-Two rules make rare cases reproducible:
+It packs a shipment, hands it to the carrier, and reports the delivery. A shipment that is cancelled before it is packed
+is not sent. A request is deleted only after its result was reported, so after a kill, it comes again, and a result may
+be reported twice, which the API accepts once. Two rules make rare cases reproducible:
 
 - If two or more products of a shipment have at least `SPLIT_QUANTITY` pieces each, one of these products is sent in a
   first parcel. All other products follow in a second parcel.
-- A shipment of `HEAVY_QUANTITY` pieces or more takes some seconds to pack, and then waits for the carrier. It can be
-  cancelled until it is packed.
+- A shipment of `HEAVY_QUANTITY` pieces or more takes some seconds to pack, until when it can be cancelled.
 """
 
 from __future__ import annotations

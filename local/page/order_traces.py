@@ -1,7 +1,7 @@
 """Builds the trace of an order from the local shop's journal: all measured steps (spans), each with its cause.
 
-A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
-spans that follow from this cause. The parent of a span is the span that caused it. This module finds the parent of:
+A chapter of a trace begins with a cause from outside, such as a request to the API, and contains all spans that follow
+from it. The parent of a span is the span that caused it. This module finds the parent of:
 
 - a stream record: the request that wrote an item with the same key, and with the same version if the item has one.
 - a stream reader's invocation: the stream records with the sequence numbers in its batch.
@@ -9,8 +9,7 @@ spans that follow from this cause. The parent of a span is the span that caused 
 - the invocation of a reaction (a worker that processes events): the event whose id its message contains.
 - a mail: the reaction to the event whose id is a tag of the mail.
 
-If a step ran several times, for example because it failed, it is one span. The span then has a segment (a period) for
-each attempt, and for each wait before an attempt.
+A step that ran several times is one span, with a segment (a period) for each attempt and each wait before it.
 """
 
 from __future__ import annotations

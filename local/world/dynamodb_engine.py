@@ -1,17 +1,14 @@
 """The local DynamoDB with streams, for the local shop and the tests.
 
-It is one process of dynoxide, an emulator of DynamoDB that stores its data in one SQLite file. This process is called
-the engine. The engine differs from DynamoDB on AWS in these points:
+It is one process of dynoxide (the engine), an emulator that stores its data in one SQLite file, also after a kill -9.
+It differs from DynamoDB on AWS in these points:
 
 - The engine does not delete expired items by itself. Call `Engine.delete_expired_items`.
 - The ids of stream shards are shorter than botocore allows.
 - If a table is deleted and created again under the same name, the stream keeps the old records.
 
-No data is lost after a kill -9: a new process continues with the same file and the next sequence numbers.
-
-The engine has two ports. The DynamoDB port requires no key, so any web page could call it. In the running shop, this
-port is therefore one of the ports that browsers never connect to (`BLOCKED_PORTS`). The other port serves the engine's
-tools, such as the deletion of expired items, and requires a key.
+The DynamoDB port requires no key. In the running shop, it is therefore one of the ports that browsers never connect to
+(`BLOCKED_PORTS`). The other port serves the engine's tools, such as TTL deletions, and requires a key.
 """
 
 from __future__ import annotations

@@ -1,20 +1,14 @@
 """Deletes expired items of the local DynamoDB. An advance also deletes the items that expire within a given time.
 
-The command `python -m local advance 400d` starts an advance with a future time: 400 days from now. First, the advance
-runs the stack's schedules (local/laptop/schedules.py) with times up to this time. They end unpaid orders, mark old
-shipped orders as delivered, and erase customers. Then the advance deletes the items that are due (expired) at the
-future time.
+`python -m local advance 400d` starts an advance with a time in 400 days. First, it runs the stack's schedules
+(local/laptop/schedules.py) up to this time. Then it deletes the items that are due at this time. No clock is changed,
+and the functions still read the real clock. So a later order does not expire earlier than usual, and an advance keeps
+what functions still write to (`KEPT_TYPES`), and the log entries of an order that is not archived yet.
 
-No clock is changed, and the future time is not stored. The functions still read the real clock. So an order that is
-placed after the command does not expire earlier than usual. For the same reason, an advance keeps two kinds of items
-until their real expiry: those of `KEPT_TYPES`, because functions still write to them, and the log entries of an order
-that is not archived yet.
-
-An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
-the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
-this user identity only when its own TTL process deletes an item. Therefore `expire_until` first stores the keys of the
-due items in the engine's database. A trigger in this database then adds the user identity to the stream records of
-these deletions. The trigger runs in the transaction of the deletion, so every stream reader sees the user identity.
+It deletes each item on the condition that its expiry time did not change. The stream record must have the user identity
+of DynamoDB's TTL process, which the engine adds only for its own deletions. So `expire_until` first stores the keys of
+the due items in the engine's database. A trigger there adds the identity in the transaction of the deletion, so every
+stream reader sees it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Starts, finds and stops the child processes of the local shop.
+"""Starts, finds and stops the child processes of the local shop, also those that are left after its kill -9.
 
-Each child process has a directory with a file that contains the process id. The child inherits this file, open and
-locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is not locked,
-the child has ended, and the id may belong to another process.
-
-After a kill -9 of the shop, the next start uses these files to find the child processes that are still running. The
-shop itself finds its children by their handles, even if the user deletes the folder of the state.
+Each child has a directory with a file that contains the process id, which it inherits open and locked. The operating
+system releases the lock when the child ends, even after a kill -9: then the id may belong to another process. The shop
+itself finds its children by their handles, even if the user deletes the folder of the state.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ code that the invariants use too, and only the oracle detects these.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from functions.api.http import problems
@@ -340,7 +340,7 @@ MUTANTS = (
     Mutant(
         "leaves copies",
         "an existing copy is never updated",
-        patch_attribute(copies_reader, "put_if_newer", s.put_if_absent),
+        patch_attribute(copies_reader, "put_if_newer", writes.put_if_absent),
         2,
         "snapshots_are_what_their_primaries_say",
         first_seed=2,
@@ -498,7 +498,10 @@ MUTANTS = (
     Mutant(
         "rounds discounts up",
         "a discount is rounded up instead of down",
-        replace_everywhere(pricing, "discount_amount", s.round_discount_up),
+        edit_code(
+            pricing.discount_amount,
+            ("goods_amount * rate // HUNDRED_PERCENT", "-(-goods_amount * rate // HUNDRED_PERCENT)"),
+        ),
         2,
         first_seed=10,
         judge="oracle",
@@ -506,7 +509,11 @@ MUTANTS = (
     Mutant(
         "discounts shipping",
         "a discount also reduces the price of the shipping",
-        replace_everywhere(pricing, "order_total", s.discount_shipping_too),
+        edit_code(
+            pricing.order_total,
+            ("    return", "    off = priced.discount.amount if priced.discount else 0\n    return"),
+            (".values())", ".values()) - off * priced.shipping // goods_total(priced.lines)"),
+        ),
         2,
         first_seed=5,
         judge="oracle",
@@ -536,7 +543,10 @@ MUTANTS = (
     Mutant(
         "refunds full prices",
         "a return is refunded at the full price, without the order's discount",
-        replace_everywhere(pricing, "paid_value", s.drop_discount),
+        edit_code(
+            pricing.paid_value,
+            ("rows[id].gross", "order.lines[id].price * order.lines[id].quantity"),
+        ),
         2,
         first_seed=6,
         judge="oracle",
@@ -544,7 +554,7 @@ MUTANTS = (
     Mutant(
         "rounds shares up",
         "when pieces are returned, their share of the discount is rounded up",
-        replace_everywhere(pricing, "paid_value", s.round_share_up),
+        edit_code(pricing.paid_value, ("sum(rows", "-sum(-rows")),
         2,
         first_seed=7,
         judge="oracle",
@@ -552,7 +562,7 @@ MUTANTS = (
     Mutant(
         "refunds euros",
         "every refund is in EUR",
-        replace_everywhere(refunds, "build_refund", s.refund_in_euros),
+        edit_code(refunds.build_refund, ("currency=payment.currency", 'currency="EUR"')),
         2,
         judge="oracle",
     ),
@@ -567,21 +577,24 @@ MUTANTS = (
     Mutant(
         "counts pieces twice",
         "the totals of products and of minutes count each sold piece twice",
-        replace_everywhere(totals, "_sales_contributions", s.count_pieces_twice),
+        edit_code(totals._sales_contributions, ("pieces=sum(", "pieces=2 * sum("), ("pieces=sold", "pieces=2 * sold")),
         2,
         judge="oracle",
     ),
     Mutant(
         "counts a minute late",
         "a sale counts for the minute after the one in which it was paid",
-        replace_everywhere(totals, "_sales_contributions", s.count_for_next_minute),
+        edit_code(
+            totals._sales_contributions,
+            ("minute=minute", "minute=to_instant(datetime.fromisoformat(minute) + timedelta(minutes=1))"),
+        ),
         2,
         judge="oracle",
     ),
     Mutant(
         "month of the next hour",
         "a sale in the last hour of a month counts for the next month",
-        replace_everywhere(totals, "season_of", s.month_of_next_hour),
+        edit_code(totals.season_of, ("at[:7]", "to_instant(datetime.fromisoformat(at) + timedelta(hours=1))[:7]")),
         2,
         judge="oracle",
         opens_at=BEFORE_MONTH_END,
@@ -596,11 +609,7 @@ MUTANTS = (
     Mutant(
         "five stars",
         "every review counts as five stars in the rating",
-        patch_attribute(
-            totals,
-            "_COUNTERS_BY_ROW",
-            {**totals._COUNTERS_BY_ROW, t.REVIEW: replace(totals.COUNTERS[2], contributions=s.give_five_stars)},
-        ),
+        edit_code(totals.review_contributions, ("stars=review.stars", "stars=5")),
         2,
         first_seed=3,
         judge="oracle",
@@ -608,7 +617,10 @@ MUTANTS = (
     Mutant(
         "restocks all",
         "damaged returned goods are added to the stock",
-        replace_everywhere(returns, "ReturnedGoods", s.restock_all),
+        edit_code(
+            returns.ReturnedGoods.__post_init__,
+            ("if self.quantity < 1:", 'object.__setattr__(self, "restock", True)\n        if self.quantity < 1:'),
+        ),
         2,
         first_seed=6,
         judge="oracle",
@@ -616,7 +628,7 @@ MUTANTS = (
     Mutant(
         "refunds shipping unasked",
         "each return also refunds the shipping",
-        replace_everywhere(returns, "return_goods", s.always_refund_shipping),
+        edit_code(returns.return_goods, ("    if not lines:", "    refund_shipping = True\n    if not lines:")),
         2,
         first_seed=2,
         judge="oracle",
@@ -663,7 +675,7 @@ MUTANTS = (
     Mutant(
         "mails whole euros",
         "mails show amounts without their cents",
-        replace_everywhere(money, "format_amount", s.drop_cents),
+        edit_code(money.format_amount, ("    digits = ", "    amount -= amount % 100\n    digits = ")),
         2,
         judge="oracle",
     ),

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 from unittest import mock
 
@@ -13,12 +12,12 @@ from functions.adapters import mailer as posting
 from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
 from functions.dynamodb.errors import Permanent
-from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.handlers import archive_worker, event_publisher
-from functions.model import changes, copies, entities, money, pricing, timelines, totals
+from functions.model import changes, copies, entities, timelines, totals
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.events import ReceivedEvent
@@ -33,9 +32,7 @@ from functions.shop import (
     order_notifications,
     payment_provider,
     payments,
-    refunds,
     republishing,
-    returns,
     shipments,
     started_payments,
     stock,
@@ -184,10 +181,6 @@ def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Wri
 
 
 _TAKE_NUMBERS = invoices.take_numbers
-
-
-def put_if_absent(row: Any, copy: Any) -> Write[Any]:
-    return writes.put_if_absent(row, copy)
 
 
 # Bugs in streams and queues -------------------------------------------------------------------------------------------
@@ -431,32 +424,7 @@ def log_recipient(sender: Any, to: str, *mail: Any) -> str:
     return posting.send_mail(sender, to, *mail)
 
 
-# Bugs in code that the invariants use too -----------------------------------------------------------------------------
-def round_discount_up(goods_amount: int, rate: int) -> int:
-    return -(-goods_amount * rate // pricing.HUNDRED_PERCENT)
-
-
-def discount_shipping_too(order: pricing.Priced) -> int:
-    rows, discount = pricing.price_rows(order).values(), order.discount.amount if order.discount else 0
-    return sum(row.gross for row in rows) - discount * order.shipping // pricing.goods_total(order.lines)
-
-
-def drop_discount(order: entities.Order, quantities: Mapping[str, int]) -> int:
-    return sum(order.lines[id].price * quantity for id, quantity in quantities.items())
-
-
-def round_share_up(order: entities.Order, quantities: Mapping[str, int]) -> int:
-    rows = pricing.price_rows(order)
-    return sum(-(-rows[id].gross * quantity // order.lines[id].quantity) for id, quantity in quantities.items())
-
-
-_BUILD_REFUND = refunds.build_refund
-
-
-def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
-    return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
-
-
+# Bugs that the oracle must detect -------------------------------------------------------------------------------------
 def block_second_refund(payment: entities.Payment, _amount: int) -> str:
     return "the payment has a refund" if payment.refunded else ""
 
@@ -470,56 +438,3 @@ def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder, *stub
 
 _ORDER_ANSWER = OrderAnswer.of
 _NAMES: list[str | None] = [None]
-
-
-def count_pieces_twice(
-    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
-) -> Iterator[Any]:
-    return _SALES(at, id, currency, orders, {product: 2 * units for product, units in pieces.items()}, revenue)
-
-
-def count_for_next_minute(
-    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
-) -> Iterator[Any]:
-    for total in _SALES(at, id, currency, orders, pieces, revenue):
-        match total:
-            case entities.SalesMinute():
-                yield replace(total, minute=_later(total.minute, minutes=1))
-            case _:
-                yield total
-
-
-_SALES = totals._sales_contributions
-
-
-def month_of_next_hour(at: Instant) -> str:
-    return _later(at, hours=1)[:7]
-
-
-def _later(at: Instant, **by: int) -> Instant:
-    return to_instant(datetime.fromisoformat(at) + timedelta(**by))
-
-
-def give_five_stars(review: entities.Review) -> Iterator[entities.Rating]:
-    yield entities.Rating(product_id=review.product_id, reviews=1, stars=5)
-
-
-def restock_all(quantity: int, restock: bool) -> returns.ReturnedGoods:
-    return _RETURNED_GOODS(quantity, restock=True)
-
-
-_RETURNED_GOODS = returns.ReturnedGoods
-
-
-def always_refund_shipping(*args: Any, **kwargs: Any) -> Any:
-    return _RETURN_GOODS(*args, **{**kwargs, "refund_shipping": True})
-
-
-_RETURN_GOODS = returns.return_goods
-
-
-def drop_cents(amount: int, *form: Any) -> str:
-    return _FORMAT_AMOUNT(amount - amount % 100, *form)
-
-
-_FORMAT_AMOUNT = money.format_amount
