@@ -12,10 +12,9 @@ Record = Mapping[str, Any]
 class RecordBatch(ABC):
     """Collects the ids of the records that Lambda must retry. The base class of StreamBatch and MessageBatch.
 
-    `park(record, reason)`: stores a record in the failure store (an S3 bucket), because it can never be processed.
-    `log_failure(error, record)`: logs the error of a failed record.
-    `is_out_of_time()`: returns whether too little time is left to start another record. The records that are not
-    started are not failures, but Lambda must deliver them again, like a failed record.
+    `park(record, reason)`: stores a record in the failure store. `log_failure(error, record)`: logs the error of a
+    failed record. `is_out_of_time()`: returns whether too little time is left to start another record. Records that are
+    not started are no failures, but come again.
     """
 
     records: Sequence[Record]

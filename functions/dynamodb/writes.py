@@ -48,10 +48,9 @@ class Write(Generic[T]):
     request: dict[str, Any]
     condition_error: ConditionErrorFactory[T]
     resulting_attributes: Image | None = None
-    """The attributes that the write sets, with their new values. The value None means that the attribute is removed.
+    """The attributes that the write sets, with their new values; None for a removed attribute.
 
-    `resulting_attributes` is None for three kinds of writes: for a deletion, for a check, and for an addition
-    (`add_with_minimum`), whose result is not known before the write.
+    It is None for a deletion, a check, and an addition (`add_with_minimum`), whose result is not known before.
     """
     may_repeat: bool = False
     """Whether the write is harmless if a retry of the AWS client applies it a second time."""

@@ -27,10 +27,9 @@ ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER
 
 
 def archive_columns() -> Mapping[str, Structure]:
-    """Return the columns of each table of the archive, with the names that the archive objects use.
+    """Return the columns of the archive's tables: `orders` has a row for each object, `activity` for each entry.
 
-    `orders` has a row for each archive object of an order, and `activity` for each expired activity entry. The column
-    of the day is only in the key of an object.
+    The column of the day is only in the key of an object.
     """
     items = reduce(_merge, (attributes(row.entity) for row in ARCHIVED_ROWS), TYPE_ATTRIBUTE)
     return {

@@ -194,10 +194,9 @@ _CHANGE_TYPES_BY_EVENT = {
 class Change:
     """A change of an item, read from a stream record.
 
-    `name`: the name of the change, such as OrderPaid. `at`: the time of the change. `version`: the item's version after
-    the change, or its last version if it was removed. `before`, `after`: the decoded items before and after the change.
-    `before` is None if the item was inserted or its old image is unknown; `after` is None if the item was removed.
-    `image`: the new item in DynamoDB's JSON, or the old item if it was removed.
+    `name`: such as OrderPaid. `version`: the item's version after the change, or its last version if it was removed.
+    `before`: None if the item was inserted or its old image is unknown. `after`: None if it was removed. `image`: the
+    new item in DynamoDB's JSON, or the old item if it was removed.
     """
 
     id: str

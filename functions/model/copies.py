@@ -31,14 +31,12 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Snapshot(Generic[S, C]):
-    """Declares snapshots: copies of primary items (items that commands write) under other keys.
+    """Declares snapshots: copies of primary items under other keys.
 
-    `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
-    returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
-    change. It is then written for each version of the primary item, even if nothing else changes. So if it has the
-    version of its primary item, all other copies are complete, too. If `derive` returns several snapshots, the first
-    one is the last that is written. `stays`: whether the snapshot stays when its primary item is deleted, such as a
-    payment whose order is archived.
+    `derive`: returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other
+    copies of a change, for each version of the primary item. So if it has this version, all other copies are complete,
+    too. Of several snapshots, this is the first. `stays`: whether the snapshot stays when its primary item is deleted,
+    such as a payment whose order is archived.
     """
 
     source_row: Row[S]
@@ -50,11 +48,7 @@ class Snapshot(Generic[S, C]):
 
 @dataclass(frozen=True)
 class Log(Generic[S, C]):
-    """Declares a log: entries that record the changes of primary items (items that commands write).
-
-    `source_row` and `target_row`: the declarations of the item types of the primary item and of the log entry.
-    `derive`: returns the entries for one change.
-    """
+    """Declares a log: entries that record changes of primary items. `derive`: returns the entries for one change."""
 
     source_row: Row[S]
     target_row: Row[C]
@@ -65,12 +59,9 @@ class Log(Generic[S, C]):
 class CopiedAttributes(Generic[S, C]):
     """Declares attributes that are copied from one primary item (the source) into another primary item (the target).
 
-    `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes to copy
-    from a source item, by name; None removes the attribute from the target. `only_where`: a field of the target, and
-    some values. A target is updated only if this field has one of these values.
-
-    Copying does not raise the target's own version. So the module `changes` does not report it as a change of the
-    target.
+    `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes by name;
+    None removes one. `only_where`: a field of the target, and the values with which it is updated. The target's own
+    version stays, so `changes` reports no change of it.
     """
 
     source_rows: tuple[Row[S], ...]

@@ -247,9 +247,8 @@ class ArchiveEnvironment:
 class OrderDeadlinesEnvironment:
     """The environment of the Lambda that ends unpaid orders and marks shipped orders as delivered.
 
-    `payment_window_minutes`: how many minutes stock stays reserved for an unpaid order.
-    `assumed_delivered_days`: after how many days a shipped order counts as delivered if no delivery is reported.
-    `lapse_lanes`: how many orders a run processes at the same time.
+    `payment_window_minutes`: how long stock stays reserved for an unpaid order. `assumed_delivered_days`: after how
+    many days a shipped order counts as delivered. `lapse_lanes`: how many orders a run processes at the same time.
     """
 
     table_name: str
