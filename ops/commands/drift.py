@@ -185,7 +185,7 @@ class DriftCheck:
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Return whether a first check of an item finds a discrepancy; None if nothing is to be checked."""
+        """Return whether a first check finds a discrepancy; None without a check. Raises Unreadable or Permanent."""
         self._extend_lock()
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))

@@ -28,7 +28,7 @@ from ops.scan.sweep_result import SweepResult
 
 
 def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) -> None:
-    """Process a stored record again: update totals, copies and logs, and publish its event. Raises Permanent."""
+    """Update totals, copies and logs from a stored record, and publish its event. Safe to repeat. Raises Permanent."""
     change = changes.parse_change(record)
     if change is None:
         return

@@ -141,7 +141,7 @@ class Result:
 
 
 def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step] = STEPS) -> Iterator[Result]:
-    """Run the steps that are not `skipped`, and yield each result. Without `deploy`, those that need a shop fail."""
+    """Run the steps that are not `skipped`, and yield each result. Those that need a shop need its `deploy`."""
     has_shop = True
     for step in steps:
         run = step.aws if target.name == "aws" else step.laptop

@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def prove(reaction: str, seeds: range, jobs: int) -> int:
-    """Run the seeds, print what was checked, explain the shortest failed run, and return the exit code."""
+    """Run the seeds, explain the shortest failed run, and return the exit code. Raises NotProvable."""
     names = [invariant.name for invariant in load_invariants(reaction)]
     began, queue = time.monotonic(), template().queue_of(reaction)
     faults, hits, checked = 0, 0, Counter[str]()

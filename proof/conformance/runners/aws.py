@@ -53,7 +53,7 @@ class NoEmulator(Exception):
 
 
 def use_emulator(url: str) -> None:
-    """Send the requests of this process and its children to an emulator, with credentials and region as set."""
+    """Send the requests of this process and its children to an emulator. Raises NoEmulator if none answers."""
     for name, value in EMULATOR_VARIABLES.items():
         os.environ.setdefault(name, value)
     os.environ["AWS_ENDPOINT_URL"] = url
