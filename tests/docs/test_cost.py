@@ -29,7 +29,9 @@ from proof.bench.measured_shop import CapacityMeter
 from proof.support.client_faults import record_calls
 from proof.support.reader_filters import is_delivered
 from stacks.stage import EXAMPLE_STAGES
-from tests.stacks.test_settings import SETTINGS
+from tests.stacks.test_settings import SETTINGS, VALIDATED
+
+ALL_SETTINGS = {**SETTINGS, **VALIDATED}  # the cache has the template of the tests of settings
 
 
 @pytest.fixture
@@ -276,11 +278,11 @@ def test_the_bill_grows_with_the_settings() -> None:
             found[line.service] = found.get(line.service, 0) + line.amount
         return found
 
-    few, many = costs(**page.CONTEXTS["dev"]), costs(**SETTINGS)
+    few, many = costs(**page.CONTEXTS["dev"]), costs(**ALL_SETTINGS)
     assert many.keys() - few.keys() == {"AWS Backup", "X-Ray", "CloudFront", "WAF"}
     # 35 daily backups are stored, and a copy of each backup
-    (stored,) = [line for line in bill(load_month(1_000, **SETTINGS)) if line.service == "AWS Backup"]
-    assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
+    (stored,) = [line for line in bill(load_month(1_000, **ALL_SETTINGS)) if line.service == "AWS Backup"]
+    assert stored.quantity == pytest.approx(load_month(1_000, **ALL_SETTINGS).stored[0] * 35 * 2)
 
 
 @pytest.mark.parametrize(("plan", "price"), [("LITE", 0.0055), ("ESSENTIALS", 0.015), ("PLUS", 0.02)])
@@ -298,7 +300,7 @@ def test_a_restored_orders_stub_and_invoice_cost_more_each_year() -> None:
     assert total(yearly_growth(load_month(1e6 / (365 / 12), **page.CONTEXTS["prod"]))) == pytest.approx(by_hand)
 
 
-@pytest.mark.parametrize("context", [*page.CONTEXTS.values(), SETTINGS], ids=["dev", "prod", "all settings"])
+@pytest.mark.parametrize("context", [*page.CONTEXTS.values(), ALL_SETTINGS], ids=["dev", "prod", "all settings"])
 def test_every_resource_of_the_template_has_a_price_or_is_free(context: dict[str, object]) -> None:
     if unpriced := list(find_unpriced(load_resources(context))):
         pytest.fail("\n".join(unpriced), pytrace=False)

@@ -59,12 +59,14 @@ EVERY: dict[str, Callable[[Path], None]] = {
     "all together": partial(apply_diff, diff="".join(DIFFS.values())),
     "the removal of a noun": remove_noun,
 }
+OTHERS = {page: diff_of(page) for page in ("README.md", "docs/how-to/change-texts.md", "docs/how-to/add-a-field.md")}
 TESTS: dict[str, list[str]] = {
     **{name: NEW_TEST.findall(diff) for name, diff in DIFFS.items()},
     "all together": NEW_TEST.findall("".join(DIFFS.values())),
     "the removal of a noun": ["tests/model/test_patterns.py", "tests/api/test_customers.py"],
+    **{page: ["tests/mails", *NEW_TEST.findall(diff)] for page, diff in OTHERS.items()},
 }
-"""The tests that an extension adds, or that cover the code around what is removed."""
+"""The tests that an extension adds, or that cover the code around what is changed."""
 
 
 def changed_files(diff: str) -> list[str]:
@@ -88,27 +90,19 @@ def test_the_removal_of_a_noun_is_short() -> None:
     assert len(DIFF_OF_REMOVAL.splitlines()) <= MAX_REMOVED_BY_HAND
 
 
-@pytest.mark.parametrize(
-    ("extend", "tests"),
-    [
-        *(pytest.param(extend, TESTS[name], id=name, marks=pytest.mark.slow) for name, extend in EVERY.items()),
-        pytest.param(partial(apply_diff, diff=diff_of("README.md")), ["tests/mails"], id="the mail of the README"),
-        pytest.param(
-            partial(apply_diff, diff=diff_of("docs/how-to/change-texts.md")), ["tests/mails"], id="the texts of mails"
-        ),
-        pytest.param(
-            partial(apply_diff, diff=diff_of("docs/how-to/add-a-field.md")),
-            ["tests/api/test_gift_messages.py", "tests/mails"],
-            id="a field from the API to the mail",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(
-    extend: Callable[[Path], None], tests: list[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("diff", ["".join(DIFFS.values()), *OTHERS.values()], ids=["extending", *OTHERS])
+def test_each_diff_fits_the_code(diff: str, tmp_path: Path) -> None:
+    apply_diff(copy_project(tmp_path), diff)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TESTS)
+def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(name: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
-    extend(folder)
+    if name in EVERY:
+        EVERY[name](folder)
+    else:
+        apply_diff(folder, OTHERS[name])
     for program in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["tools.declarations"]):
         checked = run_python(folder, "-m", *program)
         assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -116,7 +110,7 @@ def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missi
     assert [sentence for sentence in missing if not sentence.endswith("run `make record`")] == []
     recorded = run_python(folder, "-m", "pytest", "--record", "-q", "-n", "0", "tests/api/test_route_table.py")
     assert recorded.returncode == 0, recorded.stdout
-    ran = run_python(folder, "-m", "pytest", "-q", *tests)
+    ran = run_python(folder, "-m", "pytest", "-q", *TESTS[name])
     assert ran.returncode == 0, ran.stdout
 
 

@@ -65,19 +65,20 @@ SETTINGS: dict[str, object] = {
 }
 OTHER = read_settings(SETTINGS)
 """A stage with all settings that dev and prod do not have."""
-PAGE_ALONE = read_settings({"sign_in_prefix": "my-shop"})
+FEW: dict[str, object] = {"sign_in_prefix": "my-shop", "deploy_from": "owner/shop"}
+PAGE_ALONE = read_settings(FEW)
 
 
 @pytest.fixture(scope="module")
 def others() -> dict[str, SynthesizedTemplate]:
-    """The templates of the stage OTHER, and of stages with only one of its settings."""
+    """The templates of the stage OTHER, and of a stage with few of its settings."""
     return {
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
-        "page": synthesize("orderstream-dev", sign_in_prefix="my-shop", **VALIDATED),
-        "old repository": synthesize("orderstream-dev-deploy", deploy_from="owner/shop", **VALIDATED),
+        "page": synthesize("orderstream-dev", **FEW, **VALIDATED),
+        "old repository": synthesize("orderstream-dev-deploy", **FEW, **VALIDATED),
     }
 
 
