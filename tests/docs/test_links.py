@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
+from docs.pages import conformance
 from docs.site import RENDERED_PAGES
+from proof.conformance.probes import PROBES
 
 ROOT = DOCS.parent
 FILES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
@@ -46,3 +48,8 @@ def test_every_threat_names_its_protection_and_a_test_file() -> None:
         _, protection, tests = row
         assert protection, row
         assert [target for _, target in LINK.findall(tests) if target.startswith("../tests/")], row
+
+
+def test_the_page_of_the_facts_has_each_fact() -> None:
+    page = conformance.render_page()
+    assert [probe.name for probe in PROBES if f"| `{probe.name}` |" not in page] == []

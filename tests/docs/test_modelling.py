@@ -50,8 +50,8 @@ def assert_page_says(sentence: str) -> None:
 
 @pytest.fixture(scope="module")
 def seeded() -> list[Item]:
-    """The items of a shop that `make fill ORDERS=500` filled."""
-    assert ORDERS == 500
+    """The items of a shop that `make fill ORDERS=200` filled."""
+    assert ORDERS == 200
     return list(play(ORDERS)[0].table.items.values())
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 END = datetime(2026, 11, 25, tzinfo=UTC)
 WINDOW = timedelta(minutes=30)
-ORDERS = 500
+ORDERS = 200
 BUSY = Distribution(
     new_customer_share=0.5,
     cancelled_share=0.15,
