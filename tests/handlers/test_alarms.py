@@ -565,9 +565,13 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "mail-reputation": bouncing,
 }
 """The failures by runbook, or by alarm if several alarms with different failures share a runbook."""
+HIGHER_LEVELS = ("-1-hour", "-6-hours")
 
 
-@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
+@pytest.mark.parametrize(
+    "alarm",
+    [pytest.param(it, id=it.name, marks=[pytest.mark.slow] * it.name.endswith(HIGHER_LEVELS)) for it in ALARMS],
+)
 def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands_are_typed(
     alarm: AlarmDefinition, scene: Scene
 ) -> None:
