@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER, PRODUCT
 from local.laptop.shop_target import local_target
 from ops.scan.sweep import filter_by_type
@@ -83,15 +82,6 @@ def test_with_reduced_motion_edges_and_nodes_light_up_and_nothing_moves(tab: Tab
     assert page.evaluate("window.dots") == 0
 
 
-def test_every_reaction_is_a_node_that_says_what_it_leads_to(tab: Tab) -> None:
-    page = tab.page
-    tab.open("flow")
-    for name in ("api", "table", "copies_reader", "event_publisher", "bus", *(one.name for one in REACTIONS)):
-        expect(node(page, name)).to_be_visible()
-        expect(node(page, name)).to_contain_text("Leads to: ")
-    expect(node(page, "event_publisher")).to_contain_text("Leads to: Event bus.")
-
-
 def test_a_node_is_opened_and_closed_by_keyboard(tab: Tab) -> None:
     page = tab.page
     panel = opened(tab, "refund")
@@ -163,14 +153,6 @@ def test_a_message_that_is_delivered_twice_has_one_effect(tab: Tab, shop: Laptop
     assert invoices() == 1
 
 
-def test_a_batch_that_is_delivered_twice_is_seen_at_its_reader(tab: Tab) -> None:
-    panel = opened(tab, "copies_reader")
-    switch(panel, "Deliver twice", "Deliver twice", order=True)
-    # The panel shows the newest eight entries only, which this one may have left already.
-    expect(tab.page.get_by_role("region", name="Activity", exact=True)).to_contain_text("(delivered twice)")
-    expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after ")
-
-
 def test_a_poisoned_record_is_counted_where_it_is_parked_until_it_is_mended_and_redriven(tab: Tab) -> None:
     page = tab.page
     form = switch(opened(tab, "table"), "Poison a record", "Write a poison record")
@@ -227,17 +209,6 @@ def test_failures_of_one_reader_and_reason_are_redriven_together(tab: Tab, shop:
     other.get_by_role("button").click()
     dialog.get_by_role("button", name="Redrive").click()
     expect(other).to_contain_text("parked, redriven")
-
-
-def test_a_dead_letter_is_counted_at_its_reaction(tab: Tab, shop: LaptopShop) -> None:
-    where = local_target(shop.shop())
-    [dead] = [url for url in where.resources("AWS::SQS::Queue") if "FulfilmentReactionDeadLetters" in url]
-    where.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
-    tab.open("flow")
-    expect(node(tab.page, "fulfilment")).to_contain_text("1 dead letter")
-    expect(status(tab.page)).to_contain_text("Failed and stored: fulfilment (1)")
-    where.client("sqs").purge_queue(QueueUrl=dead)
-    expect(status(tab.page)).to_contain_text("All caught up", timeout=3 * PATIENCE_MS)
 
 
 def test_a_late_older_answer_does_not_replace_a_newer_one(tab: Tab) -> None:
@@ -346,13 +317,6 @@ def test_a_slow_provider_and_refused_mails_are_seen_at_their_nodes(tab: Tab) -> 
     panel.get_by_label("SES refuses").select_option("none")
     switch(panel, "Refuse mails", "Refuse mails")
     expect(node(page, "mail")).to_contain_text("accepts mails")
-
-
-def test_a_late_payment_of_a_cancelled_order_is_refunded_through_the_provider(tab: Tab) -> None:
-    panel = opened(tab, "refund")
-    panel.get_by_label("Times").fill("1")
-    switch(panel, "Fail deliveries", "Make them fail", order=True)
-    expect(node(tab.page, "refund")).to_contain_text(re.compile(r"recovered: attempt 2, after (about )?[\d.]+ (s|ms)"))
 
 
 def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:

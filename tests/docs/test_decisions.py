@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from docs.generate import DOCS
 
 FOLDER = DOCS / "decisions"
@@ -58,21 +56,6 @@ def test_each_pointer_to_a_decision_leads_to_its_section() -> None:
             wrong[str(file.relative_to(ROOT))] = found
     assert wrong == {}
     assert len(files) > 500
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Decision\n999",
-        "docs/decisions/reads.md",
-        "docs/decisions/reads.md#d1",
-        "[2](keys-and-items.md#d1)",
-        "[1](#d1)",
-        "[decision\n2](decisions/keys-and-items.md#d1)",
-    ],
-)
-def test_a_wrong_pointer_is_found(text: str) -> None:
-    assert wrong_pointers(text)
 
 
 def test_each_heading_of_a_chapter_is_a_decision_with_the_anchor_of_its_number() -> None:

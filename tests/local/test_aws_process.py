@@ -299,13 +299,6 @@ def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Sh
     assert ask(shop.aws.address.port, "POST", f"/{shop.aws.address.key}/", SECRETS | SIGNED, "{}")[0] == 200
 
 
-def test_the_local_aws_opens_no_websocket_without_the_key(shop: ShopContext) -> None:
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    headers = upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-    for port in (shop.aws.address.port, shop.aws.address.public_port):
-        assert ask(port, "GET", "/_aws/execute-api/orderstream/$default", headers)[0] == 403
-
-
 def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: ShopContext) -> None:
     before = shop.aws.address.key
     assert len(before) >= 43, "the key has 256 bits"

@@ -135,18 +135,6 @@ def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(provider: Recordi
     assert provider.told(3)[1:] == [("refund.created", "succeeded")] * 2
 
 
-def test_a_refund_above_the_paid_amount_is_rejected(provider: RecordingProvider) -> None:
-    payment_id = paid(provider)
-    give(provider, payment_id, 2000)
-    with pytest.raises(ProviderRejected) as refusal:
-        give(provider, payment_id, 501, "pi-2-1")
-    assert refusal.value.code == "invalid_request_error"
-    give(provider, payment_id, 500, "pi-3-1")
-    with pytest.raises(ProviderRejected) as refusal:
-        give(provider, payment_id, 1, "pi-4-1")
-    assert refusal.value.code == "charge_already_refunded"
-
-
 @pytest.mark.parametrize(
     ("payment", "amount", "code"),
     [
@@ -380,16 +368,6 @@ def test_events_come_late_twice_or_out_of_order(
     assert (heard if mode == "out_of_order" else sorted(heard)) == told
 
 
-def test_an_unsupported_method_gets_a_problem_document(provider: RecordingProvider) -> None:
-    for method in ("OPTIONS", "TRACE", "BREW"):
-        answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")
-        assert (answer.status, answer.json()["title"]) == (405, "Method Not Allowed")
-    head = urllib3.request("HEAD", f"{provider.url}/v1/payment_intents")
-    assert (head.status, head.data) == (405, b"")
-    deleted = urllib3.request("DELETE", f"{provider.url}/v1/refunds", headers={"Authorization": f"Bearer {KEY}"})
-    assert deleted.status == 405
-
-
 # Stripe's client -----------------------------------------------------------------------------------------------------
 def test_the_account_plays_the_api_version_of_the_client() -> None:
     assert stripe.api_version == API_VERSION
@@ -446,12 +424,6 @@ def test_disputes_and_dashboard_refunds_are_events_of_the_client(checked: Record
         "updated",
     ]
     assert {event.data.object["status"] for event in disputes if event.type.endswith("closed")} == {"won"}
-
-
-def test_the_shop_sends_only_parameters_that_stripe_has(checked: RecordingProvider) -> None:
-    payment, shop = checked.start_payment(confirm=True).id, HttpPaymentProvider(checked.url, KEY)
-    given = shop.refund(key="r-1", payment_id=payment, amount=500, metadata={"refund_id": "r"})
-    assert shop.refunds_of(payment) == [given]
 
 
 def test_the_types_of_the_client_detect_a_wrong_object() -> None:

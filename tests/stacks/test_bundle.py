@@ -143,6 +143,7 @@ def test_each_function_starts_and_calls_each_service_from_the_bundle_alone() -> 
     assert ran.stdout.splitlines() == [f"{service} 200" for service in CALLS]
 
 
+@pytest.mark.slow
 def test_a_bundle_that_is_not_trimmed_has_every_file_of_its_packages() -> None:
     target = bundle.current_target()
     trimmed, whole = (bundle.build_bundle(target=target, trim=trim)[0] for trim in (True, False))

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,15 +67,6 @@ def test_a_changed_input_is_synthesized_again(runs: Path, tmp_path: Path, monkey
         (tmp_path / name).write_text((tmp_path / name).read_text() + " ")
 
 
-def test_of_two_that_need_the_same_at_once_the_second_waits(runs: Path) -> None:
-    threads = [threading.Thread(target=synth_cache.get_assembly, args=({"laptop": "true"},)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert times(runs) == 1
-
-
 def test_a_damaged_assembly_is_synthesized_again(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = synth_cache.get_assembly({"laptop": "true"})
     for number, content in enumerate((b'{"Resources', b"\xff", b"[]", b'{"Resources": {"a": 5}}')):
@@ -103,13 +93,6 @@ def test_the_assembly_is_copied_with_its_assets_and_a_copy_may_be_overwritten(ru
         assert (target / "asset.1" / "code.py").read_text() == "code"
     (target / "stack.template.json").write_text("{}")
     assert synth_cache.load_template("stack", {"laptop": "true", "shop_name": "Two shops"}) != {}
-
-
-def test_the_assemblies_that_were_used_last_are_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synth_cache, "MAX_ASSEMBLIES", 2)
-    names = ("One", "Two", "Three", "Four")
-    folders = [synth_cache.get_assembly({"laptop": "true", "shop_name": name}) for name in names]
-    assert [folder.exists() for folder in folders] == [False, False, True, True]
 
 
 def test_a_module_that_the_app_imports_must_be_an_input() -> None:

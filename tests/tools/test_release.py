@@ -119,16 +119,6 @@ def test_a_release_has_source_bundle_sbom_sums_and_notes(tmp_path: Path, monkeyp
     assert json.loads((folder / "node.cdx.json").read_text())["metadata"]["component"]["version"] == read_version()
 
 
-def test_the_same_files_give_the_same_zip(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in ("b.py", "a.py"):
-        (folder / name).write_text(name)
-    first = release.zip_folder(folder, tmp_path / "1.zip").read_bytes()
-    (folder / "a.py").write_text("a.py")
-    assert release.zip_folder(folder, tmp_path / "2.zip").read_bytes() == first
-
-
 def test_a_tag_is_one_argument_and_never_text_of_a_script(tmp_path: Path) -> None:
     """Git allows these characters in the name of a tag."""
     mark = tmp_path / "mark"
