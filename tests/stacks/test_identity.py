@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
+from proof.support.synthesized import SynthesizedTemplate, synthesize
 
 AUTHORIZER = "AWS::ApiGatewayV2::Authorizer"
 ISSUER = {"issuer": "https://id.shop.example/", "audience": ["orders"], "groups_claim": "roles"}
@@ -12,7 +12,7 @@ ISSUER = {"issuer": "https://id.shop.example/", "audience": ["orders"], "groups_
 
 @pytest.fixture(scope="module")
 def foreign() -> SynthesizedTemplate:
-    return synthesize("orderstream-dev", page_client_id="shop-page", **ISSUER, **VALIDATED)
+    return synthesize("orderstream-dev", page_client_id="shop-page", **ISSUER)
 
 
 def test_the_api_accepts_tokens_of_the_issuer_and_no_pool_is_made(foreign: SynthesizedTemplate) -> None:

@@ -77,8 +77,8 @@ def others() -> dict[str, SynthesizedTemplate]:
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
-        "page": synthesize("orderstream-dev", **FEW, **VALIDATED),
-        "old repository": synthesize("orderstream-dev-deploy", **FEW, **VALIDATED),
+        "page": synthesize("orderstream-dev", **FEW),
+        "old repository": synthesize("orderstream-dev-deploy", **FEW),
     }
 
 

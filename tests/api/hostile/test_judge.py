@@ -44,29 +44,20 @@ def test_a_valid_exchange_has_no_violation(judge: ResponseJudge, made: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "asked", "why"),
     [
-        ('"price": 1.0', "misfits at price"),
-        ('"price": 1e0', "misfits at price"),
-        ('"price": "1"', "misfits at price"),
-        ('"price": true', "misfits at price"),
-        ('"price": 1, "price": 1', "a name stands twice"),
-        ('"price": NaN', "NaN is no JSON"),
-        ('"price": 1, "extra": 1', "'extra' was unexpected"),
-        ('"price": 2', "price was sent as 2 and is 1"),
+        ('"price": 1.0', {}, "misfits at price"),
+        ('"price": 1, "price": 1', {}, "a name stands twice"),
+        ('"price": 1, "extra": 1', {}, "'extra' was unexpected"),
+        ('"price": 2', {}, "price was sent as 2 and is 1"),
+        ('"price": 1', {"headers": {"content-type": "text/plain"}}, "a body of text/plain was taken"),
+        ('"price": 1', {"query": "a=1"}, "query 'a' is not known and was taken"),
     ],
 )
-def test_the_judge_detects_a_malformed_body_that_is_accepted(
-    judge: ResponseJudge, made: dict[str, Any], text: str, why: str
+def test_the_judge_detects_a_wrong_request_that_is_accepted(
+    judge: ResponseJudge, made: dict[str, Any], text: str, asked: dict[str, Any], why: str
 ) -> None:
-    assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
-
-
-def test_the_judge_detects_a_body_with_a_wrong_content_type_that_is_accepted(
-    judge: ResponseJudge, made: dict[str, Any]
-) -> None:
-    found = wrong(judge, json.dumps(PRODUCT), KEPT, made, headers={"content-type": "text/plain"})
-    assert found == "a body of text/plain was taken"
+    assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made, **asked)
 
 
 def test_the_judge_detects_a_missing_body_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
@@ -75,19 +66,7 @@ def test_the_judge_detects_a_missing_body_unless_it_is_optional(judge: ResponseJ
     assert not any("body" in found for found in judge.find_violations(retry, {**KEPT, "statusCode": 200, "body": "{}"}))
 
 
-def test_the_judge_detects_an_unknown_query_parameter_that_is_accepted(
-    judge: ResponseJudge, made: dict[str, Any]
-) -> None:
-    assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *(f"fields={text}" for text in ("", "status,colour", "status,", "status%20")),
-        *(f"limit={text}" for text in ("1.0", "%2B1", "01", "1_0", "101", "%D9%A3")),
-    ],
-)
+@pytest.mark.parametrize("query", ["fields=status,colour", "limit=1.0", "limit=01", "limit=101"])
 def test_the_judge_detects_a_malformed_parameter_that_is_accepted(judge: ResponseJudge, query: str) -> None:
     answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
     (found,) = judge.find_violations(http_event("GET", "/customers/me/orders", token=ANN, query=query), answer)
@@ -100,6 +79,7 @@ def test_the_judge_detects_a_malformed_parameter_that_is_accepted(judge: Respons
     ("response", "said", "why"),
     [
         (KEPT, {}, "201 misfits"),
+        (KEPT, {**PRODUCT, "secret": 1}, "'secret' was unexpected"),
         ({**KEPT, "statusCode": 202}, PRODUCT, "202 is not described"),
         ({**KEPT, "headers": {"Content-Type": "text/html"}}, PRODUCT, "201 comes as text/html"),
         ({**KEPT, "headers": {"Content-Type": "application/json", "X": "a\r\nb"}}, PRODUCT, "a header that is none"),
@@ -114,10 +94,6 @@ def test_the_judge_detects_an_undocumented_answer(
     judge: ResponseJudge, response: dict[str, Any], said: dict[str, Any], why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT), response, said)
-
-
-def test_the_judge_detects_a_response_with_undeclared_fields(judge: ResponseJudge, made: dict[str, Any]) -> None:
-    assert "'secret' was unexpected" in wrong(judge, json.dumps(PRODUCT), KEPT, {**made, "secret": 1})
 
 
 def test_the_judge_detects_an_exception_of_the_handler(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
