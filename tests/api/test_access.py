@@ -105,15 +105,16 @@ def test_only_an_empty_first_page_costs_another_read(api: ApiHarness) -> None:
     assert sent == ["Query", "GetItem", "BatchGetItem", "PutItem", "Query", "Query"]
 
 
-@pytest.mark.parametrize(
-    "key", sorted(key for key in CUSTOMER_DATA_ROUTES - OWNER_ONLY_ROUTES if not key.startswith("POST"))
-)
+SHOWN_TO_STAFF = sorted(key for key in CUSTOMER_DATA_ROUTES - OWNER_ONLY_ROUTES if not key.startswith("POST"))
+
+
+@pytest.mark.parametrize("method", ["GET", *(key for key in SHOWN_TO_STAFF if not key.startswith("GET"))])
 def test_a_customers_data_is_shown_to_the_customer_and_to_staff(
-    api: ApiHarness, world: dict[str, str], key: str
+    api: ApiHarness, world: dict[str, str], method: str
 ) -> None:
-    done = 202 if key == "DELETE /customers/{customer_id}" else 200
-    assert call_route(api, world, key, ANN).status == done
-    assert call_route(api, world, key, STAFF).status == done
+    for key in [key for key in SHOWN_TO_STAFF if key.startswith(method)]:
+        done = 202 if key == "DELETE /customers/{customer_id}" else 200
+        assert [call_route(api, world, key, token).status for token in (ANN, STAFF)] == [done, done], key
 
 
 def test_some_data_of_a_customer_is_hidden_from_staff(api: ApiHarness, world: dict[str, str]) -> None:
