@@ -18,6 +18,7 @@ from tests.api.hostile.gateway import Gateway
 from tests.api.hostile.judge import ResponseJudge
 from tests.support.served_document import served_document
 
+pytestmark = pytest.mark.slow
 PACKAGE = "orderstream_client"
 CONFIGURATION: dict[str, Any] = {"post_hooks": []}  # no formatter is needed
 NOT_GENERATED = {"import_products"}
