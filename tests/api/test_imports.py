@@ -213,21 +213,3 @@ def test_a_file_is_ndjson_or_csv_of_1_mib_at_most_and_has_a_key(bare: ApiHarness
     assert bare.table_images() == []
     full = ndjson(CUP) + "\n" * (MAX_FILE_BYTES - len(ndjson(CUP)))
     assert bare.send_file(full.encode(), media_type="Application/X-NDJSON; charset=utf-8").body["lines"] == 1
-
-
-def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refused(bare: ApiHarness) -> None:
-    first = bare.send_file(ndjson(CUP))
-    before = bare.table_images()
-    again = bare.send_file(ndjson(CUP))
-    assert (again.status, again.body, again.headers["location"]) == (202, first.body, first.headers["location"])
-    assert again.headers["idempotent-replayed"] == "true"
-    assert "idempotent-replayed" not in first.headers
-    for content, media_type in (
-        (ndjson({**CUP, "price": 1}), NDJSON),
-        (ndjson(CUP), CSV),
-        ("\n" + ndjson(CUP), NDJSON),
-    ):
-        refused = bare.send_file(content, media_type=media_type)
-        assert (refused.status, refused.problem_type) == (422, "key-reused")
-    assert bare.table_images() == before
-    assert bare.send_file(ndjson(CUP), key="import-2").body["import_id"] != first.body["import_id"]

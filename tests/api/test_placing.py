@@ -95,16 +95,6 @@ def test_two_lines_of_one_product_are_rejected(api: ApiHarness) -> None:
     assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines"]
 
 
-def test_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarness) -> None:
-    first, second = api.place_order("key-1"), api.place_order("key-1")
-    assert (first.status, second.status) == (201, 200)
-    assert second.headers["idempotent-replayed"] == "true"
-    assert second.headers["location"] == first.headers["location"]
-    assert second.body == first.body
-    misused = api.place_order("key-1", mug=3)
-    assert (misused.status, misused.problem_type) == (422, "key-reused")
-
-
 def test_a_user_without_registration_cannot_order_and_gets_the_reason(api: ApiHarness) -> None:
     refused, by_staff = api.place_order(token=BOB), api.place_order(token=STAFF)
     for answer in (refused, by_staff):

@@ -10,7 +10,6 @@ from functions.model.entities import Discount, Discounted, Order, hash_to_bucket
 from functions.model.errors import (
     AlreadyExists,
     DiscountNotValid,
-    IdempotencyKeyReused,
     InvalidInput,
     NotFound,
     OutOfStock,
@@ -240,18 +239,6 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: ShopContext) -> 
     set_shipping_prices(shop, EUR=490)
     order = bought(shop, "SPRING")
     assert (order.status, order.total) == ("PENDING", 490)
-
-
-def test_the_idempotency_key_covers_the_discount_code(shop: TappedShop) -> None:
-    offer(shop, limit=1)
-    order = bought(shop, "SPRING")
-    discounts.end_discount(shop, STAFF, "SPRING")
-    shop.clock.sleep(86400)
-    again = place_with(shop, ANN, "SPRING", "key-1")
-    assert (again.order, again.replayed) == (order, True)
-    with pytest.raises(IdempotencyKeyReused):
-        place_with(shop, ANN, None, "key-1")
-    assert left(shop) == [0]
 
 
 # the limit of a code --------------------------------------------------------------------------------------------------
