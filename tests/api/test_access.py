@@ -1,7 +1,7 @@
 """Calls each route as the owner of its data, as other users with and without a token, and as users of a wrong group.
 
 API Gateway checks a token's signature, time and issuer before it calls the function. tests/stacks/test_template.py
-checks these settings, and tests/laptop/test_tokens.py checks a running authorizer.
+checks these settings.
 """
 
 import re

@@ -118,12 +118,6 @@ def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients
 # rejected requests ----------------------------------------------------------------------------------------------------
 
 
-def test_a_form_of_another_page_cannot_use_a_switch(browser: Browser) -> None:
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
-        status, said = browser.ask("POST", "/local/chaos", {"switch": "poison"}, Content_Type=kind)
-        assert (status, said["errors"][0]["field"]) == (400, "body")
-
-
 @pytest.mark.parametrize(
     "path", ["/../README.md", "/%2e%2e/README.md", "/..%2fREADME.md", "/%2fetc/passwd", "/none", "/%00"]
 )
@@ -188,28 +182,7 @@ def test_entries_are_followed_from_a_number(browser: Browser) -> None:
     assert browser.ask("GET", "/local/events?after=soon")[0] == 400
 
 
-def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
-    answer = browser.pool.request("GET", f"{browser.url}/")
-    assert answer.status == 200
-    assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
-    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-
-
 # queries of the table -------------------------------------------------------------------------------------------------
-def test_the_table_is_read_by_a_pattern_and_by_a_key_and_one_item_is_opened(browser: Browser, order: Any) -> None:
-    id, pk = order["order_id"], f"ORDER#{order['order_id']}"
-    eventually(lambda: browser.get("/local/patterns?user=alice")["examples"]["order_id"][0] == id)
-    assert id in browser.get("/local/patterns?user=staff")["examples"]["order_id"]
-    _, found = browser.ask("POST", "/local/patterns/A12", {"arguments": {"order_id": id}})
-    assert [item["image"]["status"] for item in found["items"]] == [{"S": "PENDING"}]
-    _, by_key = browser.ask("POST", "/local/keys", {"pk": pk, "how": "=", "sk": "ORDER"})
-    opened = browser.get(f"/local/item?{urllib.parse.urlencode({'pk': pk, 'sk': 'ORDER'})}")
-    assert found["items"][0]["image"] == by_key["items"][0]["image"] == opened["image"]
-    assert browser.ask("GET", "/local/item?pk=none&sk=none")[0] == 404
-    assert browser.ask("POST", "/local/patterns/%ff", {})[0] == 404
-    assert browser.ask("DELETE", f"/local/item?pk={urllib.parse.quote(pk)}&sk=ORDER", {})[0] == 405
-
-
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"arguments": ', "[]", "", "\ud800".encode("utf-8", "surrogatepass")])
 def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes) -> None:
     answer = browser.pool.request("POST", f"{browser.url}/local/patterns/A9", body=body, headers=JSON)

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from functions.dynamodb.keys import instant_from_epoch
-from functions.model.entities import Follow
-from functions.model.table import FOLLOW
-from local.laptop import demo, load_test, shop_client
+from local.laptop import demo, shop_client
 from local.laptop.demo import DemoClients
 from local.laptop.shop_client import PROJECT
-from ops import scenarios
 from ops.__main__ import main
 from tests.laptop.conftest import START, LaptopShop
 
@@ -44,28 +40,6 @@ def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
         capsys.readouterr()
         main(["drift", "--all", "--pause", "5"])
         assert "no drift found" in capsys.readouterr().out
-
-
-def test_make_load_places_orders_and_finds_every_effect_once(laptop: LaptopShop) -> None:
-    """`make prove` runs a larger burst (test_prove.py)."""
-    assert not load_test.run_load_test(laptop.shop(), orders=20, clients=4).failures
-
-
-def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
-    shop, people = laptop.shop(), DemoClients(laptop.shop())
-    product_id = people.create_stocked_product(1)
-    people.alice.call("PUT", f"/products/{product_id}/followers/me")
-    for number in range(120):  # more than a page of followers without an e-mail address, before Alice
-        follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
-        shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
-    people.staff.call("PATCH", f"/products/{product_id}", {"price": 990, "reason": "sale"})
-
-    def is_mailed() -> bool:
-        found = people.alice.get("/customers/me/notifications?limit=100")["items"]
-        sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
-        return sent.count("PriceDropped") == 1  # Alice may get a mail BackInStock too, or not
-
-    assert scenarios.wait_until("the mail", is_mailed)
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
