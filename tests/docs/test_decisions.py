@@ -14,7 +14,6 @@ SECTION = re.compile(r'^## (\d+)\. ([^\n]+) <a id="d(\d+)"></a>\n(.*?)(?=^## |\Z
 SECTIONS = [(name, *found.groups()) for name, text in CHAPTERS.items() for found in SECTION.finditer(text)]
 CHAPTER_OF = {int(number): name for name, number, *_ in SECTIONS}
 QUESTION = re.compile(r"^- \[(.+)\]\(([\w-]+\.md)\)$", re.MULTILINE)
-ENTRY = re.compile(r"^    - \[(\d+)\]\(([\w-]+\.md)#d(\d+)\): (.+)$", re.MULTILINE)
 MAX_LINES = 14
 WITH_A_LONG_TABLE = {69, 104}
 WITH_POINTERS = (".py", ".md", ".js", ".css", ".html", ".yml", ".toml", ".txt", "Makefile")
@@ -73,15 +72,3 @@ def test_the_index_has_each_chapter_once_with_its_question() -> None:
     questions = [(name, text.partition("\n")[0].removeprefix("# ")) for name, text in CHAPTERS.items()]
     assert sorted((name, question) for question, name in QUESTION.findall(INDEX)) == questions
     assert [question for _, question in questions if not question.endswith("?")] == []
-
-
-def test_the_index_has_each_decision_once_in_the_order_of_its_chapter() -> None:
-    chapters = [name for _, name in QUESTION.findall(INDEX)]
-    sections = sorted(SECTIONS, key=lambda section: chapters.index(section[0]))
-    assert ENTRY.findall(INDEX) == [(number, name, anchor, title) for name, number, title, anchor, _ in sections]
-
-
-def test_the_index_names_each_number_without_a_decision() -> None:
-    gaps = [number for number in range(1, max(CHAPTER_OF)) if number not in CHAPTER_OF]
-    (named,) = re.findall(r"^These numbers have no decision: ([\d, \n]+)\.", INDEX, re.MULTILINE)
-    assert [int(number) for number in named.split(",")] == gaps
