@@ -392,38 +392,3 @@ def test_from_how_many_reads_other_caches_would_pay() -> None:
     assert_page_says(
         f"ElastiCache Serverless costs at least {valkey:.2f} USD a month, as much as {valkey / read:.0f} million reads"
     )
-
-
-# vector search --------------------------------------------------------------------------------------------------------
-def vector(*first: float, dimensions: int = 256) -> dict[str, Any]:
-    """Return a vector in DynamoDB JSON, with numbers of 8 digits as embeddings have."""
-    rest = [0.12345678] * (dimensions - len(first))
-    return {"L": [{"N": str(number)} for number in (*first, *rest)]}
-
-
-def test_vector_search_works_on_the_engine_and_makes_a_product_expensive(create: Callable[..., Any]) -> None:
-    index = {
-        "IndexName": "Similar",
-        "VectorAttribute": {"AttributeName": "embedding"},
-        "Projection": {"ProjectionType": "KEYS_ONLY"},
-        "Dimensions": 256,
-        "DistanceFunction": "COSINE",
-    }
-    client = create("vectors", VectorIndexes=[index])
-    plain = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id="plain"))
-    without = put(client, "vectors", plain)
-    near, far = vector(0.9, 0.1), vector(-0.9, -0.8)
-    units = {}
-    for name, embedding in (("near", near), ("far", far)):
-        item = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id=name)) | {"embedding": embedding}
-        answer = client.put_item(TableName="vectors", Item=item, ReturnConsumedCapacity="INDEXES")
-        units = units_by_index(answer["ConsumedCapacity"])
-        assert answer["ConsumedCapacity"]["VectorIndexes"]["Similar"]["VectorWriteRequestBytes"] >= 4 * 256
-    search: dict[str, Any] = {"TableName": "vectors", "IndexName": "Similar", "SearchVector": near["L"], "TopK": 1}
-    results = client.search_vectors(**search)["SearchResults"]
-    assert [one["Item"]["PK"]["S"] for one in results] == ["PRODUCT#near"]
-    assert_page_says(
-        f"A product has {item_bytes(plain)} bytes, and {item_bytes(item):,} bytes with a vector of 256 numbers: a "
-        f"write then costs {sum(units.values()):g} units instead of {sum(without.values()):g}. In the vector index, "
-        f"the product takes {4 * 256:,} bytes and its key."
-    )
