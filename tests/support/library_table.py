@@ -77,9 +77,6 @@ LOAN_BY_ID = Query[Loan](id="8", description="loan by id", rows=(LOAN,), index="
 WHOLE = Query[Any](
     id="9", description="a book and its loans", rows=(BOOK, LOST, LOAN), whole_partition=True, newest_first=False
 )
-WHOLE_BACK = Query[Any](
-    id="10", description="a book and its loans, backwards", rows=(BOOK, LOST, LOAN), whole_partition=True
-)
 LOANS_AT_DESK_OF_BOOK = Query[Loan](id="12", description="loans of a book at a desk", rows=(LOAN,), filter_by="desk")
 LOAN_OF = Get[Loan](id="11", description="a loan of a book", rows=(LOAN,))
 
