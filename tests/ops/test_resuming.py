@@ -139,10 +139,7 @@ def is_right(harness: ShopHarness) -> None:
     assert (drift.discrepancies, drift.unstable) == ({}, 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "dies_at"),
-    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 30), ("restore", 10), ("restore", 18)],
-)
+@pytest.mark.parametrize(("name", "dies_at"), [("drift", 60), ("copies", 15), ("restore", 18)])
 def test_a_killed_tool_resumes_at_any_point_and_does_each_step_once(
     here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,8 +165,7 @@ def test_a_killed_tool_resumes_at_any_point_and_does_each_step_once(
     assert first.reads + rest.reads < 2 * whole.reads
 
 
-@pytest.mark.parametrize("share", [0.25, 0.75])
-def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness, share: float) -> None:
+def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness) -> None:
     tool = TOOLS["reactions"]
     tool.before(here)
     with record_calls("events", "PutEvents") as calls, asked() as whole:
@@ -177,7 +173,7 @@ def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness, s
         once = told(calls)
         calls.clear()
         whole_reads = whole.reads
-        killed(tool, int(whole_reads * share))
+        killed(tool, whole_reads // 2)
         before = told(calls)
         here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
         tool.run()
