@@ -28,8 +28,9 @@ from ops.item_size import item_bytes
 from proof.bench.measured_shop import CapacityMeter
 from proof.support.client_faults import record_calls
 from proof.support.reader_filters import is_delivered
+from proof.support.synthesized import VALIDATED
 from stacks.stage import EXAMPLE_STAGES
-from tests.stacks.test_settings import SETTINGS, VALIDATED
+from tests.stacks.test_settings import SETTINGS
 
 ALL_SETTINGS = {**SETTINGS, **VALIDATED}  # the cache has the template of the tests of settings
 
