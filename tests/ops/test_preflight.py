@@ -329,7 +329,7 @@ def test_a_quota_or_setting_that_is_too_low_for_the_orders_is_reported(
     assert found["EventBridge: PutEvents requests"] == ASK_AWS
     settings = {f"the table's {way} units at once" for way in ("write", "read")} | {"the stage's rate limit of the API"}
     assert {what for what, verdict in found.items() if verdict == CHANGE} == settings
-    assert "the table's read units at once" not in failures(prod, orders=380)
+    assert "the table's read units at once" not in failures(prod, orders=370)
     account.answers["GetServiceQuota"] = {"Quota": {"Value": 1e6}}  # a raised quota counts instead of its default
     account.deploy(TableName="t")
     account.answers["DescribeTable"] = {"Table": {"WarmThroughput": {"WriteUnitsPerSecond": 40_000}}}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_newer
-from functions.model.copies import order_summary
+from functions.model.copies import feed_entry_of_payment, order_summary
 from functions.model.entities import Order, Return
 from functions.model.errors import InvalidInput, NotFound, ReturnWindowOver, TooMuch, WrongState
-from functions.model.patterns import RETURNS_OF_ORDER
-from functions.model.table import ORDER_SUMMARY, RETURN
+from functions.model.patterns import PAYMENTS_OF_ORDER, RETURNS_OF_ORDER
+from functions.model.table import FEED_ENTRY, ORDER_SUMMARY, RETURN
 from functions.shop import archive as shop_archive
 from functions.shop import returns
 from functions.shop.accounts import store_credit_account_id
@@ -195,9 +195,11 @@ def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archiv
 
 
 def copy_order(shop: ShopContext, order: Order) -> None:
-    """Write the summary of an order, as the copies Lambda does after the other copies."""
+    """Write the summary of an order, as the copies Lambda does after the other copies, and list its payment."""
     (summary,) = order_summary(order)
-    shop.table.write(put_if_newer(ORDER_SUMMARY, summary))
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    (entry,) = feed_entry_of_payment(payment)
+    shop.table.write(put_if_newer(ORDER_SUMMARY, summary), put_if_newer(FEED_ENTRY, entry))
 
 
 # refunds for returned goods -------------------------------------------------------------------------------------------
