@@ -10,13 +10,13 @@ from functions.dynamodb.writes import delete, put_if_absent
 from functions.model import table as t
 from functions.model.copies import number_of_order
 from functions.model.entities import Company, Customer
-from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound, WrongState
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.lists import ListRequest
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import ShopContext
-from proof.support.actors import ANN, HOME_ADDRESS, STAFF, place
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, place, place_guest_order
 from proof.support.client_faults import reply_with
 from proof.support.samples import SAMPLES, moment
 from tests.shop.conftest import TappedShop
@@ -38,6 +38,12 @@ def join(shop: ShopContext, company_id: str = "acme", customer_id: str = "ann") 
 
 def leave(shop: ShopContext, company_id: str = "acme", customer_id: str = "ann") -> Customer:
     return companies.remove_member(shop, STAFF, company_id, customer_id)
+
+
+def test_a_guest_is_in_no_company(shop: ShopContext) -> None:
+    guest_id = place_guest_order(shop).placed.order.customer_id
+    with pytest.raises(WrongState, match="cannot add a member: the customer is GUEST"):
+        join(shop, "acme", guest_id)
 
 
 def members(shop: ShopContext, company_id: str = "acme") -> list[str]:

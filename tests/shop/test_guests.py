@@ -19,7 +19,7 @@ from functions.model.errors import (
 )
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID, INVOICES_OF_ORDER
 from functions.model.table import CUSTOMER, INVOICE, ORDER
-from functions.shop import accounts, companies, customers, data_export, erasure, guests, orders, placing, refunds
+from functions.shop import accounts, customers, data_export, erasure, guests, orders, placing, refunds
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.guest_links import LINK_LIFETIME, authenticate_guest, create_token, link_to_order
 from functions.shop.guests import GuestOrder, join_orders, new_guest, renew_link
@@ -72,11 +72,8 @@ def test_unpaid_orders_of_guests_count_by_address(shop: ShopContext) -> None:
     place_guest_order(limited, "key-3")
 
 
-def test_a_guest_has_no_company_and_no_credit(shop: ShopContext) -> None:
+def test_a_guest_has_no_credit(shop: ShopContext) -> None:
     guest_id = place_guest_order(shop).placed.order.customer_id
-    companies.create_company(shop, STAFF, "acme", "Acme")
-    with pytest.raises(WrongState, match="cannot add a member: the customer is GUEST"):
-        companies.add_member(shop, STAFF, "acme", guest_id)
     with pytest.raises(WrongState, match="cannot give credit: the customer is GUEST"):
         accounts.issue_store_credit(shop, STAFF, "key", guest_id, 100, "EUR")
     with pytest.raises(WrongState, match="cannot refund to credit: the customer is GUEST"):
