@@ -122,6 +122,10 @@ def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
         yield
 
 
+KILL_SECONDS = 15.0
+"""How long a process may take to end after SIGKILL. On a busy machine, the kernel needs more than a moment."""
+
+
 def running_process_id(directory: Path) -> int | None:
     """Return the id of the process started here, or None. Raises ProcessFailed while it is being started."""
     if (child := _children.get(directory)) and child.poll() is None:
@@ -195,7 +199,7 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
     if _wait_until_ended(directory, timeout_seconds):
         return True
     _kill_group(process_id)
-    _wait_until_ended(directory, timeout_seconds)
+    _wait_until_ended(directory, KILL_SECONDS)
     return False
 
 
