@@ -149,6 +149,7 @@ def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:
         customer_id=order.customer_id,
         created_at=order.updated_at,
         ttl=int(shop.now().timestamp()),
+        version=order.version,  # as of the lost marker, so that the event has its id and its place in the outbox
     )
     removal = {
         "eventName": "REMOVE",
