@@ -1,7 +1,8 @@
 """Simulates the shop with many random seeds, one simulation run per seed, or explains why one run fails.
 
-python -m proof.simulation                   run seeds 1 to 500, two at a time python -m proof.simulation --seeds 1-5000
-python -m proof.simulation --seed 42         run one seed; if it fails, find and print the decisions that cause it
+    python -m proof.simulation                  # run seeds 1 to 500, two at a time
+    python -m proof.simulation --seeds 1-5000   # run these seeds
+    python -m proof.simulation --seed 42        # run one seed; if it fails, find and print the decisions that cause it
 
 A run of many seeds ends with one line of JSON: a hash of the code (its tree), the date, the seeds, and how often each
 fault, premise (an invariant had something to check), situation and exception occurred. `--ledger FILE` appends this
