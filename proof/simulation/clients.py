@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from proof.oracle.observations import ObservedRequest
 from proof.simulation.faults import MINUTE, FaultInjector
 from proof.simulation.lambdas import SimulatedLambda
 from proof.simulation.queues import SimulatedQueue
@@ -29,28 +30,6 @@ class ClientResponse:
     had_lost_attempt: bool = False
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A request of a client with all its attempts, and the answer that the client got in the end.
-
-    Times are virtual epoch seconds. `status` and `answer` are None if no attempt got an answer: the shop may have
-    executed the request, or not. `had_lost_attempt`: whether an attempt before the last got no answer, or a server
-    error.
-    """
-
-    asked_at: float
-    answered_at: float
-    caller: Token | None
-    method: str
-    path: str
-    query: str
-    body: Any
-    key: str | None
-    status: int | None
-    answer: Any
-    had_lost_attempt: bool
-
-
 @dataclass
 class ApiClients:
     """Sends API requests as customers, staff, the warehouse or the payment provider.
@@ -64,7 +43,7 @@ class ApiClients:
     lambdas: SimulatedLambda
     on_answer: Callable[[str, str], None]
     server_errors: list[str] = field(default_factory=list)
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: list[ObservedRequest] = field(default_factory=list)
     refused_writes: int = 0
     _asked: Counter[str] = field(default_factory=Counter)
 
@@ -84,36 +63,35 @@ class ApiClients:
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
         request = http_event(method, path, token=token, body=text, headers=headers, query=query)
-        asked_at = self.tasks.now
-        said = self.send(request, f"{method} {path} {key or ''}")
-        self._record(asked_at, token, method, path, query, body, key, said)
-        return said
+        return self._send_and_observe(request, f"{method} {path} {key or ''}", token, body, key)
 
     def upload(self, token: Token, path: str, text: str, content_type: str, key: str) -> ClientResponse | None:
         """Send a file with POST, as `call` does with JSON. Return None if there is no answer in the end."""
         headers = {"content-type": content_type, "idempotency-key": key}
-        asked_at = self.tasks.now
-        said = self.send(
-            http_event("POST", path, token=token, body=text, headers=headers), f"POST {path} {key.replace('-', ' ')}"
-        )
-        self._record(asked_at, token, "POST", path, "", text, key, said)
-        return said
+        request = http_event("POST", path, token=token, body=text, headers=headers)
+        return self._send_and_observe(request, f"POST {path} {key.replace('-', ' ')}", token, text, key)
 
-    def _record(
-        self,
-        asked_at: float,
-        token: Token | None,
-        method: str,
-        path: str,
-        query: str,
-        body: Any,
-        key: str | None,
-        said: ClientResponse | None,
-    ) -> None:
-        status, answer, had_lost = (said.status, said.body, said.had_lost_attempt) if said else (None, None, True)
+    def _send_and_observe(
+        self, request: dict[str, Any], name: str, caller: Token | None, body: Any, key: str | None
+    ) -> ClientResponse | None:
+        asked_at = self.tasks.now
+        said = self.send(request, name)
         self.exchanges.append(
-            Exchange(asked_at, self.tasks.now, token, method, path, query, body, key, status, answer, had_lost)
+            ObservedRequest(
+                asked_at=asked_at,
+                answered_at=self.tasks.now,
+                caller=caller.sub if caller else "",
+                is_customer=caller is not None and not {"staff", "warehouse"} & set(caller.groups),
+                method=request["requestContext"]["http"]["method"],
+                path=request["rawPath"],
+                body=body,
+                key=key,
+                status=said.status if said else None,
+                answer=said.body if said else None,
+                had_lost_attempt=said is None or said.had_lost_attempt,
+            )
         )
+        return said
 
     def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
         who = self.tasks.process.name if self.tasks.process else "somebody"

@@ -7,6 +7,7 @@ code that the invariants use too, and only the oracle detects these.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from functions.api.http import problems
 from functions.api.routes.order_responses import OrderAnswer
@@ -55,7 +56,7 @@ from functions.shop.shop import Caller
 from ops.repair import rebuild, total_checks
 from proof.mutants.edits import edit_code
 from proof.simulation import mutations as s
-from proof.simulation.mutations import Plant, patch_attribute, replace_everywhere
+from proof.simulation.mutations import Plant, patch_attribute, replace_everywhere, wrap_attribute
 from proof.simulation.world import Judge
 
 
@@ -63,9 +64,9 @@ from proof.simulation.world import Judge
 class Mutant:
     """A bug that the judge must detect within `seeds` runs, from `first_seed` on, with the option `fierce`.
 
-    `sole_invariant`: the only invariant that detects it. Empty: any invariant may. `judge`: "oracle" if the bug is in
-    code that the invariants use too; they are then switched off. `opens_at`: when the shop opens, in epoch seconds;
-    None: the seed decides.
+    `sole_invariant`: the only one that may detect it in these runs. Empty: any may, and the first run that detects it
+    is the last one. `judge`: "oracle" if the bug is in code that the invariants use too; they are then switched off.
+    `opens_at`: when the shop opens, in epoch seconds; None: the seed decides.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Mutant:
     opens_at: float | None = None
 
 
+OracleMutant = partial(Mutant, judge="oracle")
 BEFORE_MONTH_END = datetime(2026, 11, 30, 21, 35, tzinfo=UTC).timestamp()
 """Customers order in three bursts, 60, 100 and 140 minutes later. The last burst is 5 minutes before December."""
 
@@ -98,7 +100,7 @@ MUTANTS = (
     Mutant(
         "hangs in the air",
         "a category is created although its parent category does not exist",
-        s.skip_condition_checks(t.CATEGORY),
+        s.skip_writes(t.CATEGORY, "ConditionCheck"),
         1,
         "categories_hang_together",
         first_seed=9,
@@ -112,7 +114,7 @@ MUTANTS = (
     Mutant(
         "stays in the company",
         "an erased customer stays in the list of their company",
-        patch_attribute(forgetting, "replace_with", s.turn_keeping_index_keys),
+        wrap_attribute(forgetting, "replace_with", s.turn_keeping_index_keys),
         first_seed=12,
     ),
     Mutant(
@@ -142,7 +144,7 @@ MUTANTS = (
     Mutant(
         "sells what is not there",
         "an order takes stock without the condition that enough is available",
-        patch_attribute(stock, "reserve", s.take_without_condition),
+        wrap_attribute(stock, "reserve", lambda real, order, *_: map(s.drop_condition, real(order))),
         2,
         "stock_is_never_negative",
         first_seed=10,
@@ -150,14 +152,13 @@ MUTANTS = (
     Mutant(
         "moves what is not there",
         "a resize of stock parts moves pieces that orders have just taken",
-        patch_attribute(stock_parts, "_move_pieces", s.move_without_condition),
+        wrap_attribute(stock_parts, "_move_pieces", lambda real, *of: map(s.drop_condition, real(*of))),
         first_seed=2,
     ),
-    Mutant(
+    OracleMutant(
         "gives back to the first",
         "an ended order returns all its pieces to stock part 0",
-        patch_attribute(stock, "release", s.release_to_part_0),
-        judge="oracle",
+        wrap_attribute(stock, "release", s.release_to_part_0),
     ),
     Mutant("never expires", "the expiry marker of an ended order is not written", s.skip_writes(t.EXPIRY_MARKER)),
     Mutant(
@@ -196,7 +197,7 @@ MUTANTS = (
     Mutant(
         "keeps what is too much",
         "money that does not count towards the order is not refunded",
-        patch_attribute(payments, "count_towards_order", s.count_without_refund),
+        wrap_attribute(payments, "count_towards_order", s.count_without_refund),
         2,
         "money_is_kept",
     ),
@@ -223,28 +224,25 @@ MUTANTS = (
         "payments_give_back_what_they_brought",
     ),
     # The next bugs concern started payments, offline payments and assigned payments.
-    Mutant(
+    OracleMutant(
         "shows what was due",
         "a payment is shown although its amount was paid in another way before it was stored",
         patch_attribute(started_payments, "_require_due", lambda *_: None),
         first_seed=34,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "transfers outdate nothing",
         "an offline payment does not mark the started payment as outdated",
-        patch_attribute(offline_payments, "mark_outdated", s.keep_started_payment),
+        wrap_attribute(offline_payments, "mark_outdated", s.keep_started_payment),
         first_seed=6,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "leaves it open",
         "the started payment of a lapsed or cancelled order is not cancelled",
         patch_attribute(started_payments, "cancel_open_payments", lambda *_: []),
         first_seed=4,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "reverses nothing",
         "a reversed offline payment still counts in its order's paid amount",
         edit_code(
@@ -252,7 +250,6 @@ MUTANTS = (
             ("paid=order.paid - (payment.amount - payment.uncounted)", "paid=order.paid"),
         ),
         first_seed=17,
-        judge="oracle",
     ),
     Mutant(
         "assigns a copy",
@@ -264,28 +261,26 @@ MUTANTS = (
     Mutant(
         "leaves out a number",
         "each batch of invoices takes one number more than it uses",
-        patch_attribute(fulfilment, "take_numbers", s.leave_out_a_number),
+        wrap_attribute(fulfilment, "take_numbers", s.leave_out_a_number),
         2,
         "invoices_have_no_gaps",
     ),
     # The next bugs concern credit notes.
-    Mutant(
+    OracleMutant(
         "credits no goodwill",
         "the goodwill of staff is refunded, but not credited",
         edit_code(
             refunds.refund_order, ("count_credit(order, replace(", "(lambda _, after, _n: after)(order, replace(")
         ),
         first_seed=3,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "splits by rows",
         "the value of returned goods is taken off all rows of the invoice",
         edit_code(credit_notes._split_credit, ("min(values.get(id, 0), rest)", "0")),
         first_seed=2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "documents too much",
         "staff have all money that left an order documented, with what was documented before",
         edit_code(
@@ -293,27 +288,25 @@ MUTANTS = (
             ("count_credit(order, changed, order.undocumented)", "replace(changed, credited=order.total)"),
         ),
         first_seed=3,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "mails the order's total",
         "the mail about a credit note shows the total of the order",
         edit_code(mail_texts.render_notification, ("money(credit_note.total)", "money(order.total)")),
         first_seed=2,
-        judge="oracle",
     ),
     # The next bugs concern shipments.
     Mutant(
         "one of each",
         "a shipment is requested with only one piece of each product",
-        patch_attribute(fulfilment, "build_shipment", s.request_one_of_each),
+        wrap_attribute(fulfilment, "build_shipment", lambda real, order, asked: real(order, dict.fromkeys(asked, 1))),
         2,
         "parcels_hold_what_was_ordered",
     ),
     Mutant(
         "stops unasked",
         "an order is cancelled without asking the warehouse that packs it",
-        patch_attribute(cancellation, "cancel_order", s.cancel_without_asking),
+        wrap_attribute(cancellation, "cancel_order", s.cancel_without_asking),
         1,
         "parcels_are_sent_once",
         first_seed=10,
@@ -348,7 +341,7 @@ MUTANTS = (
     Mutant(
         "forgets an event",
         "the activity log gets no entry for a shipped order",
-        patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.ACTIVITY, "OrderShipped")),
+        wrap_attribute(copies, "plan_copy_changes", s.without_log_entry(t.ACTIVITY, "OrderShipped")),
         1,
         "activity_is_kept",
         first_seed=2,
@@ -368,13 +361,13 @@ MUTANTS = (
     Mutant(
         "redrives as it was",
         "the redrive of a parked record overwrites newer copies with the record's old data",
-        patch_attribute(rebuild, "redrive_record", s.redrive_old_image),
+        wrap_attribute(rebuild, "redrive_record", s.redrive_old_image),
         first_seed=5,
     ),
     Mutant(
         "replays anew",
         "a replayed change gets another id at each replay",
-        patch_attribute(republishing, "_change_to_current_status", s.replay_with_new_id),
+        wrap_attribute(republishing, "_change_to_current_status", s.replay_with_new_id),
         first_seed=9,
     ),
     Mutant(
@@ -388,14 +381,14 @@ MUTANTS = (
     Mutant(
         "tells not all",
         "events of one type are not published",
-        patch_attribute(event_publisher, "_publish_entries", s.publish_except("PaymentCaptured")),
+        wrap_attribute(event_publisher, "_publish_entries", s.publish_except("PaymentCaptured")),
         2,
         "every_change_is_told",
     ),
     Mutant(
         "parks no payload",
         "a parked record contains only its id, not its data",
-        patch_attribute(dead_letters, "dead_letter_writer", s.park_ids_only),
+        wrap_attribute(dead_letters, "dead_letter_writer", s.park_ids_only),
         2,
         "poison_is_parked",
     ),
@@ -403,12 +396,12 @@ MUTANTS = (
     Mutant(
         "address before",
         "a mail goes to the first address of its customer, not to the current one",
-        patch_attribute(mailing, "get_mail_context", s.send_to_first_address),
+        wrap_attribute(mailing, "get_mail_context", s.send_to_first_address),
     ),
     Mutant(
         "wrong address",
         "a mail goes to the address of another customer",
-        patch_attribute(mailing, "send_mail", s.send_to_another),
+        wrap_attribute(mailing, "send_mail", s.send_to_another),
         2,
         "mails_are_sent_once",
     ),
@@ -441,7 +434,7 @@ MUTANTS = (
     Mutant(
         "archives no children",
         "the archived object of an order lacks the order's other items",
-        patch_attribute(archive_worker, "start_archiving", s.without_children),
+        wrap_attribute(archive_worker, "start_archiving", s.without_children),
         1,
         "the_archive_holds_what_ended",
         first_seed=4,
@@ -449,7 +442,7 @@ MUTANTS = (
     Mutant(
         "restore that counts again",
         "a restored order is counted again in the totals",
-        patch_attribute(totals, "contribution_change_of", s.count_restored_order),
+        wrap_attribute(totals, "contribution_change_of", s.count_restored_order),
         2,
         "totals_add_up",
         first_seed=9,
@@ -457,7 +450,7 @@ MUTANTS = (
     Mutant(
         "one line",
         "if several activity entries expire together, only one is archived",
-        patch_attribute(archive_worker, "archive_activity", s.archive_one_line),
+        wrap_attribute(archive_worker, "archive_activity", s.archive_one_line),
         2,
         "activity_that_ended_is_archived",
     ),
@@ -481,7 +474,7 @@ MUTANTS = (
     Mutant(
         "logs an address",
         "the log line of a sent mail contains the recipient's address",
-        patch_attribute(mailing, "send_mail", s.log_recipient),
+        wrap_attribute(mailing, "send_mail", s.log_recipient),
         1,
         "logs_name_nobody",
     ),
@@ -495,18 +488,16 @@ MUTANTS = (
         first_seed=2,
     ),
     # The next bugs are in code that the invariants use too. The oracle must detect them.
-    Mutant(
+    OracleMutant(
         "rounds discounts up",
         "a discount is rounded up instead of down",
         edit_code(
             pricing.discount_amount,
             ("goods_amount * rate // HUNDRED_PERCENT", "-(-goods_amount * rate // HUNDRED_PERCENT)"),
         ),
-        2,
         first_seed=10,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "discounts shipping",
         "a discount also reduces the price of the shipping",
         edit_code(
@@ -514,151 +505,116 @@ MUTANTS = (
             ("    return", "    off = priced.discount.amount if priced.discount else 0\n    return"),
             (".values())", ".values()) - off * priced.shipping // goods_total(priced.lines)"),
         ),
-        2,
         first_seed=5,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "three for two",
         "every third piece of a product costs nothing",
         edit_code(pricing.price_rows, ("* line.quantity", "* (line.quantity - line.quantity // 3)")),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "rounds tax down",
         "a tax is rounded down instead of half up",
         edit_code(pricing.split_tax, ("2 * amount * rate + whole", "2 * amount * rate")),
-        2,
         first_seed=3,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "sells what is not sold any more",
         "an order may contain a discontinued product",
         edit_code(placing._build_order, ("if products[id].discontinued", "if False")),
         first_seed=2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "refunds full prices",
         "a return is refunded at the full price, without the order's discount",
         edit_code(
             pricing.paid_value,
             ("rows[id].gross", "order.lines[id].price * order.lines[id].quantity"),
         ),
-        2,
         first_seed=6,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "rounds shares up",
         "when pieces are returned, their share of the discount is rounded up",
         edit_code(pricing.paid_value, ("sum(rows", "-sum(-rows")),
-        2,
         first_seed=7,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "refunds euros",
         "every refund is in EUR",
         edit_code(refunds.build_refund, ("currency=payment.currency", 'currency="EUR"')),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "one refund a payment",
         "a payment that has a refund gets no second one",
         patch_attribute(refund_processing, "_block_reason", s.block_second_refund),
-        1,
         first_seed=2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "counts pieces twice",
         "the totals of products and of minutes count each sold piece twice",
         edit_code(totals._sales_contributions, ("pieces=sum(", "pieces=2 * sum("), ("pieces=sold", "pieces=2 * sold")),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "counts a minute late",
         "a sale counts for the minute after the one in which it was paid",
         edit_code(
             totals._sales_contributions,
             ("minute=minute", "minute=to_instant(datetime.fromisoformat(minute) + timedelta(minutes=1))"),
         ),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "month of the next hour",
         "a sale in the last hour of a month counts for the next month",
         edit_code(totals.season_of, ("at[:7]", "to_instant(datetime.fromisoformat(at) + timedelta(hours=1))[:7]")),
-        2,
-        judge="oracle",
         opens_at=BEFORE_MONTH_END,
     ),
-    Mutant(
+    OracleMutant(
         "repairs what nobody knows",
         "a repair of drift recounts the sales of a final month, whose orders are no longer in the table",
         patch_attribute(total_checks, "is_final", lambda *_: False),
-        10,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "five stars",
         "every review counts as five stars in the rating",
         edit_code(totals.review_contributions, ("stars=review.stars", "stars=5")),
-        2,
         first_seed=3,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "restocks all",
         "damaged returned goods are added to the stock",
         edit_code(
             returns.ReturnedGoods.__post_init__,
             ("if self.quantity < 1:", 'object.__setattr__(self, "restock", True)\n        if self.quantity < 1:'),
         ),
-        2,
         first_seed=6,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "refunds shipping unasked",
         "each return also refunds the shipping",
         edit_code(returns.return_goods, ("    if not lines:", "    refund_shipping = True\n    if not lines:")),
-        2,
         first_seed=2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "cancels what was sent",
         "the state table allows a customer to cancel a shipped order",
         s.change_transition("OrderCancelled", before=("PENDING", "PAID", "SHIPPED")),
-        2,
         first_seed=22,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "returns are no sales",
         "a completely returned order does not count as sold",
         replace_everywhere(
             entities, "SOLD_STATUSES", tuple(one for one in entities.SOLD_STATUSES if one != "RETURNED")
         ),
-        2,
         first_seed=6,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "mails no delivery",
         "the EventBridge rule does not send OrderDelivered to the mail worker",
         s.lose_event("order_notification", "OrderDelivered"),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "mails another subject",
         "the mail about a shipped order has the text for a delivered order",
         edit_code(
@@ -668,143 +624,111 @@ MUTANTS = (
                 'text = lambda key, **of: language.text(key.replace("OrderShipped", "OrderDelivered"), **of)\n',
             ),
         ),
-        2,
         first_seed=2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "mails whole euros",
         "mails show amounts without their cents",
         edit_code(money.format_amount, ("    digits = ", "    amount -= amount % 100\n    digits = ")),
-        2,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "shows everything",
         "each customer may read the data of all customers",
         patch_attribute(Caller, "can_see", lambda *_: True),
-        2,
         first_seed=7,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "shows a name too late",
         "the API shows an order with the customer's name of the order that it showed before",
-        patch_attribute(OrderAnswer, "of", s.show_name_of_last_order),
-        1,
-        judge="oracle",
+        wrap_attribute(OrderAnswer, "of", s.show_name_of_last_order),
     ),
-    Mutant(
+    OracleMutant(
         "exports one order",
         "the export of a customer's data ends after the first order",
         edit_code(
             data_export._read_listed,
             ("Position(at.step, listed.after) if listed.after else _next_step(at.step)", "_next_step(at.step)"),
         ),
-        1,
         first_seed=7,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "exports one page of an order",
         "the export of a customer's data leaves out the items of an order after the first page",
         edit_code(
             data_export._read_listed, ("replace(at, after=page.after) if page.after else following", "following")
         ),
-        1,
         first_seed=7,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "finds causes in finished refunds",
         "the diagnosis of an order names each refund that succeeded as failed",
         edit_code(diagnosis._refunds_in, ("one.status == status", 'one.status in (status, "SUCCEEDED")')),
-        1,
         first_seed=11,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "finds sent mails missing",
         "the diagnosis of an order names mails that were sent as missing",
         edit_code(diagnosis._unsent_mails, ("(one.event, one.at) not in claimed", "claimed")),
-        1,
         first_seed=11,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "expires in milliseconds",
         "the expiry time of a notification is in milliseconds, so the notification never expires",
         edit_code(
             order_notifications.claim_notification,
             ("ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp())", "ttl=int(now.timestamp() * 1000)"),
         ),
-        1,
-        judge="oracle",
     ),
     # The next bugs concern webhooks.
-    Mutant(
+    OracleMutant(
         "two send at once",
         "an invocation sends the events of an object although another one holds the lease",
         edit_code(
             webhook_deliveries._take_lease,
             ("if cursor.lease and cursor.leased_until and cursor.leased_until > now:", "if False:"),
         ),
-        seeds=1,
         first_seed=65,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "takes a failure for success",
         "the cursor moves although the endpoint has not accepted the event",
         edit_code(webhook_deliveries._Sending._send_page, ("if not answer.is_success:", "if answer.status == 400:")),
-        seeds=1,
         first_seed=18,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "skips what comes late",
         "an event that comes after later ones does not move the cursor back",
         edit_code(webhook_deliveries._take_lease, ("if place.late and", "if False and")),
-        seeds=1,
         first_seed=11,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "writes the event anew",
         "an event that is sent again has other bytes",
         edit_code(
             webhook_deliveries._Sending._attempt,
             ("event.event_id, event.body,", "event.event_id, event.body + ' ' * cursor.attempts,"),
         ),
-        seeds=1,
         first_seed=11,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "forgets the old secret",
         "after a rotation, events are signed only with the new secret",
         edit_code(webhooks.valid_secrets, ("if webhook.old_secret_until and", "if False and")),
-        seeds=1,
         first_seed=97,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "retries nothing",
         "an event that failed is not in the index of the retries",
         edit_code(
             webhook_deliveries._Sending._fail,
             ('"retry_at": to_instant(now + timedelta(minutes=wait)),', '"retry_at": None,'),
         ),
-        seeds=1,
         first_seed=18,
-        judge="oracle",
     ),
-    Mutant(
+    OracleMutant(
         "sends to the paused",
         "events are sent to a paused webhook",
         edit_code(webhook_deliveries._waits_until, ('if webhook.status == "PAUSED":', "if False:")),
-        seeds=1,
         first_seed=11,
-        judge="oracle",
     ),
 )

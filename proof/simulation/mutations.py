@@ -2,44 +2,28 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
-from functions.adapters import mailer as posting
-from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
 from functions.dynamodb.errors import Permanent
-from functions.dynamodb.keys import Instant
-from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
-from functions.handlers import archive_worker, event_publisher
 from functions.model import changes, copies, entities, timelines, totals
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.events import ReceivedEvent
 from functions.model.patterns import STARTED_PAYMENT_OF_ORDER
 from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
-from functions.runtime import dead_letters
 from functions.runtime.log import log
-from functions.shop import archive as closing
 from functions.shop import (
     cancellation,
-    invoices,
-    order_notifications,
-    payment_provider,
-    payments,
-    republishing,
-    shipments,
-    started_payments,
-    stock,
-    stock_parts,
 )
 from functions.shop.shop import Caller
-from ops.repair.rebuild import redrive_record
 from proof.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -50,6 +34,11 @@ _NUMBERS = itertools.count()
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
     """Return a patch: makes a context manager, in which `new` replaces an attribute of a module or class."""
     return lambda: mock.patch.object(target, name, new)
+
+
+def wrap_attribute(target: Any, name: str, new: Callable[..., Any]) -> Plant:
+    """Return a patch in which `new` replaces a function, and gets this function as its first argument."""
+    return lambda: mock.patch.object(target, name, partial(new, getattr(target, name)))
 
 
 def combine(*plants: Plant) -> Plant:
@@ -102,17 +91,15 @@ def change_transition(change_name: str, **fields: Any) -> Plant:
 def lose_event(function: str, name: str) -> Plant:
     """Return a patch that removes an event from the rules of a function's queue, for the invariants, too."""
 
-    @contextmanager
-    def planted() -> Iterator[None]:
-        real = template.template()
+    def without_event(real: Callable[[], template.StackModel]) -> template.StackModel:
+        stack = real()
         rules = tuple(
-            replace(rule, types=rule.types - {name}) if real.queue_of(function) in rule.queues else rule
-            for rule in real.rules
+            replace(rule, types=rule.types - {name}) if stack.queue_of(function) in rule.queues else rule
+            for rule in stack.rules
         )
-        with mock.patch.object(template, "template", return_value=replace(real, rules=rules)):
-            yield
+        return replace(stack, rules=rules)
 
-    return planted
+    return wrap_attribute(template, "template", without_event)
 
 
 def write_separately(row: Any) -> Plant:
@@ -126,20 +113,11 @@ def write_separately(row: Any) -> Plant:
     return patch_attribute(Table, "write", write)
 
 
-def skip_writes(row: Any) -> Plant:
-    """Return a patch that removes all writes of one item type from each transaction."""
+def skip_writes(row: Any, *kinds: str) -> Plant:
+    """Return a patch that removes the writes of one item type, of these kinds or of all, from each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
-        _WRITE(self, *(one for one in all_of_it if one.row is not row))
-
-    return patch_attribute(Table, "write", write)
-
-
-def skip_condition_checks(row: Any) -> Plant:
-    """Return a patch that removes the ConditionChecks of one item type from all transactions."""
-
-    def write(self: Table, *all_of_it: Write[Any]) -> None:
-        _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
+        _WRITE(self, *(one for one in all_of_it if one.row is not row or (kinds and one.kind not in kinds)))
 
     return patch_attribute(Table, "write", write)
 
@@ -150,60 +128,45 @@ _WRITE = Table.write
 def start_mappings_at(position: str) -> Plant:
     """Return a patch that gives this StartingPosition to all event source mappings of the stream."""
 
-    @contextmanager
-    def planted() -> Iterator[None]:
-        real = template.template()
-        streams = {name: {**mapping, "StartingPosition": position} for name, mapping in real.streams.items()}
-        with mock.patch.object(template, "template", return_value=replace(real, streams=streams)):
-            yield
+    def started(real: Callable[[], template.StackModel]) -> template.StackModel:
+        stack = real()
+        streams = {name: {**mapping, "StartingPosition": position} for name, mapping in stack.streams.items()}
+        return replace(stack, streams=streams)
 
-    return planted
+    return wrap_attribute(template, "template", started)
 
 
 # Bugs in writes -------------------------------------------------------------------------------------------------------
+def drop_condition(write: Write[Any]) -> Write[Any]:
+    """Return a conditional write without its ConditionExpression, and without the names and values that it used."""
+    left = {name: value for name, value in write.request.items() if name != "ConditionExpression"}
+    used = f"{left.get('UpdateExpression', '')} ".replace(",", " ").replace(")", " ")
+    for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+        left[names] = {token: value for token, value in left.get(names, {}).items() if f"{token} " in used}
+    return replace(write, request={name: value for name, value in left.items() if value})
+
+
 def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
     """Wrap a function that builds a conditional write, so that the write has no ConditionExpression."""
-
-    def made(*args: Any, **kwargs: Any) -> Write[Any]:
-        write = make(*args, **kwargs)
-        left = {name: value for name, value in write.request.items() if name != "ConditionExpression"}
-        used = f"{left.get('UpdateExpression', '')} ".replace(",", " ").replace(")", " ")
-        for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
-            left[names] = {token: value for token, value in left.get(names, {}).items() if f"{token} " in used}
-        return replace(write, request={name: value for name, value in left.items() if value})
-
-    return made
+    return lambda *args, **kwargs: drop_condition(make(*args, **kwargs))
 
 
-def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Write[Any]]:
-    numbers, write = _TAKE_NUMBERS(shop, count + 1, lane)
+def leave_out_a_number(real: Any, shop: Any, count: int, lane: int) -> tuple[list[str], Write[Any]]:
+    numbers, write = real(shop, count + 1, lane)
     return numbers[1:], write
 
 
-_TAKE_NUMBERS = invoices.take_numbers
-
-
 # Bugs in streams and queues -------------------------------------------------------------------------------------------
-def new_delivery_id(*_: Any) -> str:
-    return f"{next(_NUMBERS):032}"
-
-
-def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
+def publish_except(name: str) -> Callable[[Any, Any, list[Any]], Any]:
     """Return a function that publishes all events except those of one type. `name`: such as "PaymentCaptured"."""
-    return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
+    return lambda real, batch, entries: real(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
-_PUBLISH = event_publisher._publish_entries
-
-
-def park_ids_only(bucket: str, reader: str, *names: Any) -> Callable[[Any, str], None]:
-    real = _PARKING(bucket, reader, *names)
-    return lambda record, reason: real(
+def park_ids_only(real: Any, bucket: str, reader: str, *names: Any) -> Callable[[Any, str], None]:
+    park = real(bucket, reader, *names)
+    return lambda record, reason: park(
         {name: record[name] for name in record.keys() & {"eventID", "messageId"}}, reason
     )
-
-
-_PARKING = dead_letters.dead_letter_writer
 
 
 # Bugs in copies and totals --------------------------------------------------------------------------------------------
@@ -226,57 +189,40 @@ def with_status_before(event: str) -> Callable[..., timelines.Timeline]:
     return appended
 
 
-def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
+def without_log_entry(row: Any, name: str) -> Callable[[Any, Change], copies.CopyChanges]:
     """Return a `plan_copy_changes` without log entries of this type for changes such as "OrderShipped"."""
 
-    def following(change: Change) -> copies.CopyChanges:
-        todo = _FOLLOWING(change)
+    def following(real: Any, change: Change) -> copies.CopyChanges:
+        todo: copies.CopyChanges = real(change)
         left = tuple((into, one) for into, one in todo.append if into is not row or change.name != name)
         return replace(todo, append=left)
 
     return following
 
 
-_FOLLOWING = copies.plan_copy_changes
-
-
-def count_restored_order(change: Change) -> totals.ContributionChange | None:
+def count_restored_order(real: Any, change: Change) -> Any:
     """Count a restored order again, although the totals contain it."""
     if change.name == "OrderRestored":
         return totals.current_contribution(change.row, change.after, change.after.updated_at)
-    return _COUNTING(change)
+    return real(change)
 
 
-_COUNTING = totals.contribution_change_of
-
-
-def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
+def redrive_old_image(real: Any, shop: Any, publish: Any, record: Any) -> None:
     """Redrive a stream record, but overwrite the item's copies with the record's old data first."""
     change = changes.parse_change(record)
     for row, copy in copies.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
-    _REDRIVE(shop, publish, record)
+    real(shop, publish, record)
 
 
-_REDRIVE = redrive_record
-
-
-def replay_with_new_id(order: entities.Order, partition: Sequence[Any]) -> Iterator[Change]:
+def replay_with_new_id(real: Any, order: entities.Order, partition: Sequence[Any]) -> Iterator[Change]:
     """Yield the change to the current status with a new id, so that consumers handle it a second time."""
-    return (replace(change, id=new_delivery_id()) for change in _REACHED(order, partition))
-
-
-_REACHED = republishing._change_to_current_status
+    return (replace(change, id=f"{next(_NUMBERS):032}") for change in real(order, partition))
 
 
 # Bugs in mails --------------------------------------------------------------------------------------------------------
-
-
-def send_to_another(sender: Any, to: str, mail: Any, effect: str) -> Any:
-    return _SEND(sender, f"other-{to}", mail, effect)
-
-
-_SEND = posting.send_mail
+def send_to_another(real: Any, sender: Any, to: str, mail: Any, effect: str) -> Any:
+    return real(sender, f"other-{to}", mail, effect)
 
 
 def park_refused_mail(shop: Any, message: Any, refused: Any, deferral: Any = None) -> None:
@@ -284,15 +230,15 @@ def park_refused_mail(shop: Any, message: Any, refused: Any, deferral: Any = Non
     raise Permanent(refused.code)
 
 
-def send_to_first_address(shop: Any, *order: Any) -> Any:
-    about = _LETTER(shop, *order)
+def send_to_first_address(real: Any, shop: Any, *order: Any) -> Any:
+    about = real(shop, *order)
     if about:
         first = _FIRST.setdefault((shop.table.name, about.customer.customer_id), about.customer.email)
         about = replace(about, customer=replace(about.customer, email=first))
     return about
 
 
-_LETTER, _FIRST = order_notifications.get_mail_context, dict[tuple[str, str], str]()
+_FIRST: dict[tuple[str, str], str] = {}
 
 
 def compare_stock_now(event: ReceivedEvent, parts: Sequence[entities.Stock]) -> bool:
@@ -300,14 +246,11 @@ def compare_stock_now(event: ReceivedEvent, parts: Sequence[entities.Stock]) -> 
 
 
 # Bugs in the items of customers ---------------------------------------------------------------------------------------
-def turn_keeping_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
-    write = _TURN(before_row, before, row, item)
+def turn_keeping_index_keys(real: Any, before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
+    write: Write[Any] = real(before_row, before, row, item)
     old = before_row.encode(before)
     kept = {name: old[name] for name in ("GSI1PK", "GSI1SK", "company_id") if name in old}
     return replace(write, request={**write.request, "Item": {**write.request["Item"], **kept}})
-
-
-_TURN = writes.replace_with
 
 
 def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
@@ -315,87 +258,47 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 
 # Bugs in the archive --------------------------------------------------------------------------------------------------
-def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.OrderSnapshot | None:
+def without_children(real: Any, *order: Any) -> Any:
     """Start the archiving of an order with only its own item, without payments, shipments and so on."""
-    snapshot = closing.start_archiving(shop, order_id, expired_at)
+    snapshot = real(*order)
     if snapshot is None:
         return None
     return replace(snapshot, images=[image for image in snapshot.images if image["type"]["S"] == "Order"])
 
 
-def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
-    _ACTIVITY(bucket, [replace(events[0], images=events[0].images[:1])])
-
-
-_ACTIVITY = archive_worker.archive_activity
+def archive_one_line(real: Any, bucket: str, events: Sequence[Any]) -> None:
+    real(bucket, [replace(events[0], images=events[0].images[:1])])
 
 
 # Bugs in orders and payments ------------------------------------------------------------------------------------------
-def take_without_condition(order: entities.Order, *_: Any) -> Iterator[Write[entities.Stock]]:
-    for write in _TAKE(order):
-        yield without_condition(lambda write=write: write)()
-
-
-_TAKE = stock.reserve
-
-
-def keep_started_payment(shop: Any, order_id: str) -> Write[Any]:
+def keep_started_payment(real: Any, shop: Any, order_id: str) -> Any:
     """Return a check that the started payment of an order stays as it is, but do not mark it as outdated."""
     started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
-    return writes.check_unchanged(t.STARTED_PAYMENT, started) if started else _MARK_OUTDATED(shop, order_id)
+    return writes.check_unchanged(t.STARTED_PAYMENT, started) if started else real(shop, order_id)
 
 
-_MARK_OUTDATED = started_payments.mark_outdated
-
-
-def move_without_condition(*of: Any) -> Iterator[Write[entities.Stock]]:
-    for write in _MOVE(*of):
-        yield without_condition(lambda write=write: write)()
-
-
-_MOVE = stock_parts._move_pieces
-
-
-def release_to_part_0(order: entities.Order) -> Iterator[Write[entities.Stock]]:
+def release_to_part_0(real: Any, order: entities.Order) -> Any:
     whole = {id: replace(line, taken=None) for id, line in order.lines.items()}
-    return _RELEASE(replace(order, lines=whole))
-
-
-_RELEASE = stock.release
+    return real(replace(order, lines=whole))
 
 
 def release_nothing(_: Any) -> Iterator[Any]:
     return iter(())
 
 
-def request_refund_with_new_key(
-    shop: Any, provider: Any, refund: entities.Refund, *_: Any
-) -> payment_provider.ProviderRefundState:
+def request_refund_with_new_key(shop: Any, provider: Any, refund: entities.Refund, *_: Any) -> Any:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
-    made: payment_provider.ProviderRefundState = provider.refund(
-        key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
-    )
-    return made
+    return provider.refund(key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names)
 
 
 def drop_refunded_amount(item: Any, **new: Any) -> Any:
     return replace(item, **{name: value for name, value in new.items() if name != "refunded"})
 
 
-def count_without_refund(shop: Any, order: entities.Order, came: entities.Payment) -> Any:
-    payment, written = _COUNTED(shop, order, came)
+def count_without_refund(real: Any, *payment_of_order: Any) -> Any:
+    payment, written = real(*payment_of_order)
     return payment, [write for write in written if write.row is not t.REFUND]
-
-
-_COUNTED = payments.count_towards_order
-
-
-def request_one_of_each(order: entities.Order, quantities: Mapping[str, int]) -> entities.Shipment:
-    return _REQUESTED(order, dict.fromkeys(quantities, 1))
-
-
-_REQUESTED = shipments.build_shipment
 
 
 def dispatch_as_delivered(shipment: entities.Shipment, command: Any, at: Any) -> entities.Shipment:
@@ -407,21 +310,18 @@ def count_as_delivered(item: Any, **new: Any) -> Any:
     return replace(item, **(new | ({"delivered": new["shipped"]} if "shipped" in new else {})))
 
 
-def cancel_without_asking(shop: Any, caller: Any, order_id: str, *reason: str | None) -> entities.Order:
-    order = _CANCEL(shop, caller, order_id, *reason)
+def cancel_without_asking(real: Any, shop: Any, caller: Any, order_id: str, *reason: str | None) -> Any:
+    order = real(shop, caller, order_id, *reason)
     if order.status == "CANCEL_REQUESTED":
         return cancellation.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)
     return order
 
 
-_CANCEL = cancellation.cancel_order
-
-
 # Bugs in the logs -----------------------------------------------------------------------------------------------------
-def log_recipient(sender: Any, to: str, *mail: Any) -> str:
+def log_recipient(real: Any, sender: Any, to: str, *mail: Any) -> Any:
     """Send a mail, and log its recipient's address. The log must contain no personal data."""
     log.info("mail_sent", extra={"to": to})
-    return posting.send_mail(sender, to, *mail)
+    return real(sender, to, *mail)
 
 
 # Bugs that the oracle must detect -------------------------------------------------------------------------------------
@@ -429,12 +329,11 @@ def block_second_refund(payment: entities.Payment, _amount: int) -> str:
     return "the payment has a refund" if payment.refunded else ""
 
 
-def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder, *stub: Any) -> OrderAnswer:
+def show_name_of_last_order(real: Any, *order: Any) -> Any:
     """Show each order with the customer's name of the previous answer, as a forgotten global variable would."""
-    answer = _ORDER_ANSWER(item, *stub)
+    answer = real(*order)
     _NAMES.append(answer.customer_name)
     return answer.model_copy(update={"customer_name": _NAMES[-2]})
 
 
-_ORDER_ANSWER = OrderAnswer.of
 _NAMES: list[str | None] = [None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
+from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail
 from proof.simulation.environment import BEGINS, OUTAGE_SECONDS
 from proof.simulation.faults import DAY, MINUTE
 from proof.simulation.invariants import landed_late
@@ -17,7 +17,6 @@ MAX_OUTAGE_SECONDS, DISTURBED_SECONDS = 5 * DAY, 20 * MINUTE
 """How long an outage, or the delay after another fault, may last at most."""
 
 if TYPE_CHECKING:
-    from proof.simulation.clients import Exchange
     from proof.simulation.services import SentMail
     from proof.simulation.world import Simulation
 
@@ -29,7 +28,7 @@ def collect_observations(world: Simulation) -> Observations:
     return Observations(
         now=world.tasks.now,
         assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
-        requests=[_to_request(one) for one in world.clients.exchanges],
+        requests=world.clients.exchanges,
         payments=[
             CardPayment(
                 id,
@@ -77,22 +76,6 @@ def _webhook_disturbances(world: Simulation) -> list[tuple[float, float]]:
         if "SendWebhook" not in place and any(part in place for part in WEBHOOK_PATH):
             found.append((at, at + (MAX_OUTAGE_SECONDS if kind in OUTAGE_SECONDS else DISTURBED_SECONDS)))
     return found
-
-
-def _to_request(one: Exchange) -> ObservedRequest:
-    return ObservedRequest(
-        asked_at=one.asked_at,
-        answered_at=one.answered_at,
-        caller=one.caller.sub if one.caller else "",
-        is_customer=one.caller is not None and not {"staff", "warehouse"} & set(one.caller.groups),
-        method=one.method,
-        path=one.path,
-        body=one.body,
-        key=one.key,
-        status=one.status,
-        answer=one.answer,
-        had_lost_attempt=one.had_lost_attempt,
-    )
 
 
 def _to_mail(one: SentMail) -> ObservedMail:

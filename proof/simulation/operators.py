@@ -204,10 +204,17 @@ class Operator:
         for attempt in range(MAX_ATTEMPTS):
             dies = attempt == 0 and world.rng.happens(0.6, *place, "is killed")
             ends_at = world.tasks.now + world.rng.uniform(0, takes_seconds, *place, "when") if dies else None
-            if world.tasks.run_as(SimulatedProcess("operator", ends_at=ends_at), work):
+            if world.tasks.run_as(SimulatedProcess("operator", ends_at=ends_at), partial(self._attempt, work)):
                 return
             world.tasks.pause(MINUTE)
         self._unfinished.append(work)
+
+    def _attempt(self, work: Callable[[], bool]) -> bool:
+        try:
+            return work()
+        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
+            self._world.note("operator", f"has not finished yet: {error!r}")
+            return False
 
     def _restore_once(self, order_id: str, keep_days: int) -> bool:
         bucket = self._world.template.archive
@@ -217,9 +224,6 @@ class Operator:
         except NotRestorable as error:
             self._world.note("operator", f"leaves {order_id} in the archive: {error}")
             return True
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
-            self._world.note("operator", f"does not restore {order_id} yet: {error!r}")
-            return False
         self._world.note("operator", f"restores {order_id}: {outcome}")
         self.restored_orders.add(order_id)
         return True
@@ -261,11 +265,7 @@ class Operator:
         """Run a migration that does not change the items, writes their copies again, or changes stored names."""
         shop = clients.create_shop(self._world.table.name)
         planned = PlannedMigration(version=version, migration=migration, task=task)
-        try:
-            result = run_migration(shop, planned, by="operator")
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
-            self._world.note("operator", f"has not migrated all: {error!r}")
-            return False
+        result = run_migration(shop, planned, by="operator")
         self._world.note("operator", f"migrates {version}: {result.summary()}")
         return True
 
@@ -292,14 +292,10 @@ class Operator:
 
     def _replay_once(self) -> bool:
         shop = clients.create_shop(self._world.table.name)
-        try:
-            with Checkpoint(
-                shop.table, "replay", "reactions to all", "from the table", by="operator", max_age=MAX_RESUME_AGE
-            ) as kept:
-                republish_events(shop, self._publish(shop), checkpoint=kept)
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
-            self._world.note("operator", f"has not replayed all: {error!r}")
-            return False
+        with Checkpoint(
+            shop.table, "replay", "reactions to all", "from the table", by="operator", max_age=MAX_RESUME_AGE
+        ) as kept:
+            republish_events(shop, self._publish(shop), checkpoint=kept)
         self._world.note("operator", "replays what the state stands for")
         return True
 
@@ -317,14 +313,10 @@ class Operator:
     def _repair_once(self) -> bool:
         shop = clients.create_shop(self._world.table.name)
         drift = DriftCheck(shop, repair=True, pause_seconds=1)
-        try:
-            with Checkpoint(
-                shop.table, "drift", "all", "repair", by="operator", max_age=MAX_RESUME_AGE
-            ) as drift.checkpoint:
-                drift.check_all()
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
-            self._world.note("operator", f"has not mended all: {error!r}")
-            return False
+        with Checkpoint(
+            shop.table, "drift", "all", "repair", by="operator", max_age=MAX_RESUME_AGE
+        ) as drift.checkpoint:
+            drift.check_all()
         self._world.note("operator", f"mends {drift.repaired}, and leaves {drift.unrepaired}")
         return not drift.unrepaired
 
@@ -396,7 +388,7 @@ class Operator:
             else:
                 republish_events(shop, publish)
             self._recovered_up_to[name] = up_to
-        self._unfinished = [work for work in self._unfinished if not work()]
+        self._unfinished = [work for work in self._unfinished if not self._attempt(work)]
 
     def _failures(self) -> FailureRepository:
         """Return the repository of all failures.

@@ -125,7 +125,8 @@ def erased_members_of_a_company(world: Simulation, ledger: Ledger) -> int:
 
 
 def requests_for_what_is_anothers(world: Simulation, ledger: Ledger) -> int:
-    return sum(one.caller in SNOOPERS and one.status is not None for one in world.clients.exchanges)
+    ids = {snooper.sub for snooper in SNOOPERS}
+    return sum(one.caller in ids and one.status is not None for one in world.clients.exchanges)
 
 
 def withdrawals_documented_by_staff(world: Simulation, ledger: Ledger) -> int:

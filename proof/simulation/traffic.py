@@ -120,6 +120,8 @@ Each inner tuple is one payment of the full total, with Stripe's names of its st
 """
 AFTERWARDS = ("nothing",) + ("cancels", "returns all", "goodwill") * 2 + ("returns some", "returns twice") * 3
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
+DONE_OR_REFUSED = (200, 201, 404, 409)
+"""The statuses with which the shop answers most commands of staff."""
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
@@ -367,17 +369,13 @@ class SimulatedTraffic:
             self._call_as(guest, "GET", f"/orders/{order_id}/whole", (200,))
             for other in self.rng.shuffled(list(self.known.orders), name, number)[:2]:
                 if other != order_id:
-                    said = self.clients.call(guest, "GET", f"/guest/orders/{other}")
-                    self._check_status(said, (401, 404), "looking at another order as a guest")
+                    self._ask((401, 404), guest, "GET", f"/guest/orders/{other}")
             for wrong in (f"{guest.bearer}A", guest.bearer[:-2], "0"):
-                said = self.clients.call(Token(guest.sub, bearer=wrong), "GET", f"/guest/orders/{order_id}")
-                self._check_status(said, (401,), "looking with a wrong token")
+                self._ask((401,), Token(guest.sub, bearer=wrong), "GET", f"/guest/orders/{order_id}")
         if self.rng.happens(0.4, name, "loses the link"):
-            said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/guest-link")
-            self._check_status(said, (202, 404, 409), "revoking a link")
+            said = self._ask((202, 404, 409), STAFF, "POST", f"/orders/{order_id}/guest-link")
             if said and said.status == 202:
-                said = self.clients.call(guest, "GET", f"/guest/orders/{order_id}")
-                self._check_status(said, (401,), "looking with a revoked link")
+                self._ask((401,), guest, "GET", f"/guest/orders/{order_id}")
 
     def _join(self, customer: Token) -> None:
         said = self.clients.call(customer, "POST", f"/customers/{customer.sub}/guest-orders")
@@ -435,8 +433,7 @@ class SimulatedTraffic:
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1, "cause": "OTHER"}))
             for method, path, body in requests:
                 key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
-                said = self.clients.call(snooper, method, path, body, key if method == "POST" else None)
-                self._check_status(said, (403, 404), f"{snooper.sub} asked {method} {path}, which")
+                self._ask((403, 404), snooper, method, path, body, key if method == "POST" else None)
 
         return PlannedCommand(f"{name}: {snooper.sub} asks for what is {victim}'s", self._at(name), do)
 
@@ -521,8 +518,7 @@ class SimulatedTraffic:
         path = f"/orders/{order_id}/payments"
 
         def pay(key: str) -> None:
-            said = self.clients.call(customer, "POST", path, body, key)
-            self._check_status(said, (200, 201, 409), "paying with credit")
+            self._ask((200, 201, 409), customer, "POST", path, body, key)
 
         if self.rng.happens(0.3, name, "pays twice"):
             key = self.rng.choice(("a", "b"), name, "which key")
@@ -575,9 +571,7 @@ class SimulatedTraffic:
         body["received_on"] = self.clients.tasks.clock().date().isoformat()
 
         def record() -> ClientResponse | None:
-            said = self.clients.call(STAFF, "POST", f"{path}/offline-payments", body, key)
-            self._check_status(said, (200, 201), "recording a transfer")
-            return said
+            return self._ask((200, 201), STAFF, "POST", f"{path}/offline-payments", body, key)
 
         if self.rng.happens(0.3, name, "double click"):
             self.clients.start("staff", record)
@@ -586,8 +580,7 @@ class SimulatedTraffic:
             self.clients.tasks.pause(5 * MINUTE * self.rng.random(name, "notices") ** 4)
             wrong, body = f"{path}/payments/{said.body['payment_id']}/reverse", {"reason": "it was another order's"}
             for who in range(1 + self.rng.happens(0.3, name, "both notice")):
-                said = self.clients.call(STAFF, "POST", wrong, body, f"{key}-wrong-{who}")
-                self._check_status(said, (200, 201, 409), "reversing a transfer")
+                self._ask((200, 201, 409), STAFF, "POST", wrong, body, f"{key}-wrong-{who}")
 
     def _follow_up(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
         order_id = order["order_id"]
@@ -609,8 +602,7 @@ class SimulatedTraffic:
                         "cause": "OTHER",
                     }
                     key = f"goodwill-{order['order_id']}-{number}"
-                    said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
-                    self._check_status(said, (200, 201, 404, 409), "goodwill")
+                    self._ask(DONE_OR_REFUSED, STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
             case "returns some" | "returns all" | "returns twice":
                 if order_id in self._delivered:
                     self._send_back(name, what, order)
@@ -659,9 +651,7 @@ class SimulatedTraffic:
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
         """Enter returned goods as staff. Another key for the same goods simulates a second employee."""
-        said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
-        self._check_status(said, (200, 201, 404, 409), "returning")
-        return said
+        return self._ask(DONE_OR_REFUSED, STAFF, "POST", f"/orders/{order_id}/returns", body, key)
 
     def _to(self, *question: object) -> str:
         return "credit" if self.rng.happens(0.35, "to", *question) else "original"
@@ -725,8 +715,7 @@ class SimulatedTraffic:
             said = self.clients.call(STAFF, method, f"/companies/{company}/members/{customer.sub}")
             gone = (404,) if customer.sub in self.erasure_requested else ()
             self._check_status(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
-            said = self.clients.call(customer, "GET", f"/companies/{company}")
-            self._check_status(said, (200, 404), "looking at a company")
+            self._ask((200, 404), customer, "GET", f"/companies/{company}")
 
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
@@ -736,8 +725,9 @@ class SimulatedTraffic:
         path, customer = self.rng.choice(CATEGORIES, name), self.rng.choice(CUSTOMERS, name, "whose activity")
 
         def make() -> None:
-            said = self.clients.call(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
-            self._check_status(said, (201, 404, 409), "making a category")
+            said = self._ask(
+                (201, 404, 409), STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"}
+            )
             if said and said.status == 201:
                 self.known.categories.add(path)
             self._expect(200, STAFF, "GET", f"/categories/children?path={quote(path, safe='')}")
@@ -803,7 +793,7 @@ class SimulatedTraffic:
         for again in range(1 + self.rng.happens(0.3, name, order_id, "again")):
             stars = self.rng.randint(1, 5, name, order_id, again)
             body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
-            self._check_status(self.clients.call(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+            self._ask((200, 404, 409), customer, "PUT", path, body)
         if self.rng.happens(0.2, name, order_id, "takes it back"):
             self._expect(200, customer, "DELETE", path)
 
@@ -870,8 +860,7 @@ class SimulatedTraffic:
         key = f"{endpoint}-{name}".replace(" ", "-")
         has_all = endpoint == "steady" and self.rng.happens(0.2, key, "has all events")
         body = {"url": url_of(endpoint, key), **({} if has_all else SUBSCRIPTIONS[endpoint])}
-        said = self.clients.call(STAFF, "POST", "/webhooks", body, key)
-        self._check_status(said, (200, 201), "subscribing")
+        said = self._ask((200, 201), STAFF, "POST", "/webhooks", body, key)
         if said and said.status in (200, 201):
             self.known.webhooks.append(said.body["webhook_id"])
 
@@ -892,15 +881,15 @@ class SimulatedTraffic:
                 return
             path = f"/webhooks/{self.rng.choice(self.known.webhooks, name, 'which')}"
             since = to_instant(self.clients.tasks.clock() - timedelta(hours=24 * self.rng.random(name, "since")))
-            said = {
-                "pause": lambda: self.clients.call(STAFF, "PATCH", path, {"status": "PAUSED"}),
-                "rotate": lambda: self.clients.call(STAFF, "POST", f"{path}/secret", None, key),
-                "replay": lambda: self.clients.call(STAFF, "POST", f"{path}/replay", {"from": since, **replayed}),
-                "filter": lambda: self.clients.call(STAFF, "PATCH", path, {"events": some}),
-                "delete": lambda: self.clients.call(STAFF, "DELETE", path),
-            }[kind]()
-            self._check_status(said, (200, 201, 202, 404, 409), f"changing a webhook: {kind}")
-            self._check_status(self.clients.call(STAFF, "GET", f"{path}/deliveries?limit=5"), (200, 404), "deliveries")
+            asked: tuple[str, str, Any, str | None] = {
+                "pause": ("PATCH", path, {"status": "PAUSED"}, None),
+                "rotate": ("POST", f"{path}/secret", None, key),
+                "replay": ("POST", f"{path}/replay", {"from": since, **replayed}, None),
+                "filter": ("PATCH", path, {"events": some}, None),
+                "delete": ("DELETE", path, None, None),
+            }[kind]
+            self._ask((200, 201, 202, 404, 409), STAFF, *asked)
+            self._ask((200, 404), STAFF, "GET", f"{path}/deliveries?limit=5")
 
         return PlannedCommand(f"{name}: {kind}", self._at(name), act)
 
@@ -966,8 +955,7 @@ class SimulatedTraffic:
     def _request_erasure(self, name: str, customer: Token) -> PlannedCommand:
         def leave() -> None:
             self.erasure_requested.add(customer.sub)
-            said = self.clients.call(customer, "DELETE", f"/customers/{customer.sub}")
-            self._check_status(said, (202,), "leaving")
+            self._ask((202,), customer, "DELETE", f"/customers/{customer.sub}")
 
         at = self._at(name) + 3 * HOUR * self.rng.random(name, "when") ** 2
         return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
@@ -1014,13 +1002,11 @@ class SimulatedTraffic:
         drawn = ("undocumented", order_id, version)
 
         def document(key: str) -> None:
-            said = self.clients.call(STAFF, "GET", "/credit-notes/missing?limit=5")
-            self._check_status(said, (200,), "listing undocumented money")
+            said = self._ask((200,), STAFF, "GET", "/credit-notes/missing?limit=5")
             for listed in said.body["items"] if said is not None and said.status == 200 else ():
                 id = listed["order_id"]
                 if self.rng.happens(0.8, *drawn, id, "is decided"):
-                    said = self.clients.call(STAFF, "POST", f"/orders/{id}/credit-notes", None, f"{key}-{id}")
-                    self._check_status(said, (200, 201, 404, 409), "documenting a withdrawal")
+                    self._ask(DONE_OR_REFUSED, STAFF, "POST", f"/orders/{id}/credit-notes", None, f"{key}-{id}")
 
         if self.rng.happens(0.5, *drawn):
             for hand in range(1 + self.rng.happens(0.3, *drawn, "two hands")):
@@ -1050,12 +1036,11 @@ class SimulatedTraffic:
         path, customer = self.rng.choice(LISTS, *drawn), self.rng.choice(CUSTOMERS, *drawn, "customer")
 
         def read() -> None:
-            self._check_status(self.clients.call(customer, "GET", path), (403,), f"reading {path} as a customer")
+            self._ask((403,), customer, "GET", path)
             cursor: str | None = ""
             while cursor is not None:
                 query = f"&cursor={quote(cursor)}" if cursor else ""
-                said = self.clients.call(STAFF, "GET", f"{path}&limit=7{query}")
-                self._check_status(said, (200,), f"reading {path}")
+                said = self._ask((200,), STAFF, "GET", f"{path}&limit=7{query}")
                 cursor = said.body["cursor"] if said is not None and said.status == 200 else None
 
         if self.rng.happens(0.3, *drawn, "at all"):
@@ -1066,8 +1051,7 @@ class SimulatedTraffic:
 
         def close() -> None:
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.clients.call(STAFF, "POST", path, {"cause": "OTHER"}, f"close-{order_id}-{payment_id}")
-            self._check_status(said, (200, 201, 404, 409), "closing a payment")
+            self._ask(DONE_OR_REFUSED, STAFF, "POST", path, {"cause": "OTHER"}, f"close-{order_id}-{payment_id}")
 
         self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
 
@@ -1078,14 +1062,14 @@ class SimulatedTraffic:
 
         def assign(to_order_id: str) -> None:
             body = {"to_order_id": to_order_id, "reason": "the customer told us"}
-            said = self.clients.call(STAFF, "POST", f"{path}/assign", body, f"assign-{payment_id}-{to_order_id}")
-            self._check_status(said, (200, 201, 404, 409), "assigning a payment")
+            said = self._ask(
+                DONE_OR_REFUSED, STAFF, "POST", f"{path}/assign", body, f"assign-{payment_id}-{to_order_id}"
+            )
             if said is None or said.status == 409:
                 send_back()
 
         def send_back() -> None:
-            said = self.clients.call(STAFF, "POST", f"{path}/refund", {"cause": "OTHER"}, f"unmatched-{payment_id}")
-            self._check_status(said, (200, 201, 404, 409), "sending a payment back")
+            self._ask(DONE_OR_REFUSED, STAFF, "POST", f"{path}/refund", {"cause": "OTHER"}, f"unmatched-{payment_id}")
 
         acts: list[Callable[[], None]] = [send_back, partial(assign, other), partial(assign, order_id[::-1])]
         usual = 2 if self.rng.happens(0.8, *about, "known") else 0
@@ -1100,13 +1084,11 @@ class SimulatedTraffic:
 
         def again() -> None:
             path = f"/orders/{order_id}/refunds/{id}/retry"
-            said = self.clients.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
-            self._check_status(said, (200, 404, 409), "trying a refund again")
+            self._ask((200, 404, 409), STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
 
         def settle() -> None:
             path, body = f"/orders/{order_id}/refunds/{id}/settle", {"reason": "paid by bank transfer"}
-            said = self.clients.call(STAFF, "POST", path, body, f"settle-{id}")
-            self._check_status(said, (200, 201, 404, 409), "settling a refund")
+            self._ask(DONE_OR_REFUSED, STAFF, "POST", path, body, f"settle-{id}")
 
         is_offline = "by hand" in refund.get("reason", {"S": ""})["S"]
         act = again if self.rng.happens(0.2 if is_offline else 0.7, "tries again", id, attempt) else settle
@@ -1148,8 +1130,7 @@ class SimulatedTraffic:
         return made
 
     def _look_with_expired_link(self, order_id: str) -> None:
-        said = self.clients.call(self.known.guests[order_id].token, "GET", f"/guest/orders/{order_id}")
-        self._check_status(said, (401,), "looking with an expired link")
+        self._ask((401,), self.known.guests[order_id].token, "GET", f"/guest/orders/{order_id}")
 
     def _customer_of(self, order: Mapping[str, Any]) -> Token:
         """Return the customer who placed an order, or the guest with the token of the link."""
@@ -1175,8 +1156,7 @@ class SimulatedTraffic:
         if self.rng.happens(0.7, name, "looked at"):
             self.clients.tasks.pause(10 * MINUTE)
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.clients.call(STAFF, "POST", path, {"cause": "OTHER"}, f"unmatched-{payment_id}")
-            self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
+            self._ask(DONE_OR_REFUSED, STAFF, "POST", path, {"cause": "OTHER"}, f"unmatched-{payment_id}")
 
     # after the last day -----------------------------------------------------------------------------------------------
     def read_data_of_others(self) -> None:
@@ -1206,8 +1186,7 @@ class SimulatedTraffic:
 
     def _read_diagnosis(self, order_id: str) -> bool:
         """Read what an order waits for. Return whether it advises to have a mail sent again."""
-        said = self.clients.call(STAFF, "GET", f"/orders/{order_id}/diagnosis")
-        self._check_status(said, (200,), f"the diagnosis of {order_id}")
+        said = self._ask((200,), STAFF, "GET", f"/orders/{order_id}/diagnosis")
         return said is not None and any(cause["action"] == "resend_mail" for cause in said.body["causes"])
 
     def export_own_data(self) -> None:
@@ -1225,6 +1204,14 @@ class SimulatedTraffic:
         said = self.clients.call(token, method, path, body)
         gone = (404, 409) if token.sub in self.erasure_requested else ()
         self._check_status(said, (status, *gone), f"{method} {path}")
+
+    def _ask(
+        self, statuses: tuple[int, ...], token: Token, method: str, path: str, body: Any = None, key: str | None = None
+    ) -> ClientResponse | None:
+        """Send a request that must be answered with one of these statuses, or not at all, and return the response."""
+        said = self.clients.call(token, method, path, body, key)
+        self._check_status(said, statuses, f"{method} {path} of {token.sub}")
+        return said
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
         """Record an answer with another status as unexpected. None, no answer, is allowed: faults cause it."""
