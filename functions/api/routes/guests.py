@@ -13,23 +13,16 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
 from functions.api.routes.order_responses import OrderAnswer
-from functions.api.routes.orders import Basket, BasketToPlace, QuoteAnswer, requested
-from functions.model import metrics
-from functions.model.errors import (
-    Discontinued,
-    DiscountNotValid,
-    GuestLinkInvalid,
-    MixedCurrencies,
-    NoTaxRate,
-    OutOfStock,
-    PriceChanged,
-    ShippingMethodNotAvailable,
-    TooManyUnpaidOrders,
-    TooManyWrites,
-    TotalChanged,
-    UnknownProducts,
-    WrongState,
+from functions.api.routes.orders import (
+    PROBLEMS_OF_PLACING,
+    PROBLEMS_OF_QUOTE,
+    Basket,
+    BasketToPlace,
+    QuoteAnswer,
+    requested,
 )
+from functions.model import metrics
+from functions.model.errors import GuestLinkInvalid, TooManyWrites, WrongState
 from functions.runtime import environment, observability
 from functions.shop import customers, guests, orders, placing
 from functions.shop.guest_links import authenticate_guest
@@ -102,20 +95,7 @@ class JoinAnswer(ResponseModel):
 @router.post(
     "/guest/orders",
     status_code=201,
-    openapi_extensions=problem_responses(
-        UnknownProducts,
-        Discontinued,
-        MixedCurrencies,
-        PriceChanged,
-        TotalChanged,
-        NoTaxRate,
-        ShippingMethodNotAvailable,
-        DiscountNotValid,
-        OutOfStock,
-        TooManyUnpaidOrders,
-        TooManyWrites,
-        WrongState,
-    ),
+    openapi_extensions=problem_responses(*PROBLEMS_OF_PLACING, TooManyWrites, WrongState),
 )
 def place_guest_order(request: Request, key: GuestIdempotencyKey, new: NewGuestOrder) -> Response[GuestOrderAnswer]:
     """Place an order without an account, once for each Idempotency-Key.
@@ -148,19 +128,7 @@ def place_guest_order(request: Request, key: GuestIdempotencyKey, new: NewGuestO
     return Response(200 if replayed else 201, "application/json", answer, headers=headers)
 
 
-@router.post(
-    "/guest/orders/quote",
-    openapi_extensions=problem_responses(
-        UnknownProducts,
-        Discontinued,
-        MixedCurrencies,
-        PriceChanged,
-        NoTaxRate,
-        ShippingMethodNotAvailable,
-        DiscountNotValid,
-        OutOfStock,
-    ),
-)
+@router.post("/guest/orders/quote", openapi_extensions=problem_responses(*PROBLEMS_OF_QUOTE))
 def quote_guest_order(basket: Basket) -> QuoteAnswer:
     """Show what an order of a guest would cost, and what is backordered. Writes nothing and reserves nothing."""
     if basket.discount_code:

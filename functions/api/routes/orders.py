@@ -205,25 +205,24 @@ class PlacerAnswer(ResponseModel):
     customer_id: str
 
 
+PROBLEMS_OF_QUOTE = (
+    UnknownProducts,
+    Discontinued,
+    MixedCurrencies,
+    PriceChanged,
+    NoTaxRate,
+    ShippingMethodNotAvailable,
+    DiscountNotValid,
+    OutOfStock,
+)
+PROBLEMS_OF_PLACING = (*PROBLEMS_OF_QUOTE, TotalChanged, TooManyUnpaidOrders)
+"""Why the shop may reject the basket of a customer or a guest when it is placed."""
+
+
 @router.post(
     "/orders",
     status_code=201,
-    openapi_extensions=problem_responses(
-        NotAllowed,
-        NotFound,
-        NotRegistered,
-        UnknownProducts,
-        Discontinued,
-        MixedCurrencies,
-        PriceChanged,
-        TotalChanged,
-        NoTaxRate,
-        ShippingMethodNotAvailable,
-        DiscountNotValid,
-        OutOfStock,
-        TooManyUnpaidOrders,
-        WrongState,
-    ),
+    openapi_extensions=problem_responses(NotAllowed, NotFound, NotRegistered, *PROBLEMS_OF_PLACING, WrongState),
 )
 def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
@@ -261,16 +260,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 
 @router.post(
     "/orders/quote",
-    openapi_extensions=problem_responses(
-        UnknownProducts,
-        Discontinued,
-        MixedCurrencies,
-        PriceChanged,
-        NoTaxRate,
-        ShippingMethodNotAvailable,
-        DiscountNotValid,
-        OutOfStock,
-    ),
+    openapi_extensions=problem_responses(*PROBLEMS_OF_QUOTE),
 )
 def quote_order(caller: SignedIn, basket: Basket) -> QuoteAnswer:
     """Show what an order would cost, and what is backordered. Writes nothing and reserves nothing.
