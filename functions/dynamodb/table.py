@@ -291,21 +291,6 @@ class Table:
 
     def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
         """Return all images of one partition, also expired and undecodable ones. The read is strongly consistent."""
-        return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
-
-    def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Return all images in the access pattern's key range, also expired and undecodable ones. Strongly consistent.
-
-        `since`: the start of the key range, usually a time; "" means from the first item on.
-        """
-        low, high = pattern.sort_key_range(known, since, "")
-        between = {":low": {"S": low}, ":high": {"S": high}}
-        condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
-        return self._query_raw_pages(pattern, known, condition, {"#sk": pattern.key_attributes[1]}, between)
-
-    def _query_raw_pages(
-        self, pattern: Query[Any], known: Mapping[str, str], condition: str, names: Any, values: Any
-    ) -> list[Image]:
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
         images: list[Image] = []
         start: dict[str, Any] = {}
@@ -313,9 +298,9 @@ class Table:
             answer = call_dynamodb(
                 self.client.query,
                 TableName=self.name,
-                KeyConditionExpression=condition,
-                ExpressionAttributeNames={"#pk": pattern.key_attributes[0], **names},
-                ExpressionAttributeValues={":pk": {"S": partition}, **values},
+                KeyConditionExpression="#pk = :pk",
+                ExpressionAttributeNames={"#pk": pattern.key_attributes[0]},
+                ExpressionAttributeValues={":pk": {"S": partition}},
                 ConsistentRead=True,
                 **cast(Any, start),
             )

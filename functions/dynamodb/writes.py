@@ -145,14 +145,11 @@ def conflict_if_busy(write: Write[T]) -> Write[T]:
     return replace(write, busy_error=partial(WriteConflict, write.row.type))
 
 
-def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Return a write that puts a copy, whose `version` is that of its source, unless the stored copy is as new.
-
-    With `or_same_version`, it also replaces a stored copy of the same version.
-    """
+def put_if_newer(row: Row[T], item: T) -> Write[T]:
+    """Return a write that puts a copy, whose `version` is that of its source, unless the stored copy is as new."""
     image = row.encode(item)
-    condition = f"{IS_ABSENT} OR #version {'<=' if or_same_version else '<'} :version"
-    return _build("Put", row, image, condition, {"version": image["version"]}, resulting_attributes=image)
+    values = {"version": image["version"]}
+    return _build("Put", row, image, f"{IS_ABSENT} OR #version < :version", values, resulting_attributes=image)
 
 
 def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: ConditionErrorFactory[T]) -> Write[T]:

@@ -19,11 +19,9 @@ BACKORDERED = "rug"
 """The only product that customers can order without stock."""
 
 
-def price_of_goods(lines: Mapping[str, Any], pieces: Mapping[str, int] | None = None) -> int:
-    """Return the price of some pieces of an order before the discount. `pieces`: by product; None means all pieces."""
-    return sum(
-        int(line["price"]) * (line["quantity"] if pieces is None else pieces.get(id, 0)) for id, line in lines.items()
-    )
+def price_of_goods(lines: Mapping[str, Any]) -> int:
+    """Return the price of all pieces of an order before the discount."""
+    return sum(int(line["price"]) * int(line["quantity"]) for line in lines.values())
 
 
 def discount_on(goods: int, rate: int) -> int:

@@ -123,10 +123,6 @@ class OrderRecord:
         """All customers to whom the order belonged."""
         return {str(item["customer_id"]) for _, item in self.versions}
 
-    def status_before(self, time: float) -> str:
-        """Return the status that the order had just before a write at this time."""
-        return next((str(item["status"]) for at, item in reversed(self.versions) if at < time), "")
-
 
 class Books(Exceptions):
     """The orders, payments and requests of one run.

@@ -1,19 +1,20 @@
 """Checks the invariants of the simulated shop: rules that must hold for all stored data, even after injected faults.
 
 An invariant is a function that yields one sentence for each violation. `find_violations` checks all invariants after
-each part of a simulation run, when no work is left to do. `WriteChecks` checks a few of them at every write. The
-docstring of each invariant describes its exceptions. Each one is counted, and has an upper limit in
-`MAX_EXCEPTION_PERCENT`.
+each part of a simulation run, when no work is left to do. `WriteChecks` checks a few of them at every write. The text
+of each exception says when it applies. It is counted, and has an upper limit in `MAX_EXCEPTION_PERCENT`.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from inspect import getmembers, isfunction, signature
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -45,16 +46,9 @@ from functions.model.table import (
 )
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.product_alerts import derive_alert_id
+from proof.simulation import money_invariants
 from proof.simulation.faults import DAY, HOUR, MAX_REPLICA_LAG_SECONDS, MINUTE
 from proof.simulation.ledger import Ledger, OrderAggregate, RecordedChange
-from proof.simulation.money_invariants import (
-    discounts_add_up,
-    ledgers_add_up,
-    money_is_kept,
-    no_event_waits_for_a_payment_that_came,
-    payments_give_back_what_they_brought,
-    refunds_are_settled,
-)
 from proof.simulation.operators import KEEP_DAYS
 from proof.simulation.traffic import BACKORDERED, COMPANIES, CUSTOMERS, IMPORTED, PRODUCTS
 from proof.simulation.wire import MAX_LATE_SECONDS
@@ -405,10 +399,8 @@ def _timeline_of(owned: Any) -> list[OrderEvent]:
 def activity_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each change of an order has one entry in the activity log of its customer.
 
-    The entry may be gone if DynamoDB has deleted it by TTL.
-
-    Exception: if the stream record of the change was lost, an operator's tool writes the entry later. If the TTL of the
-    entry is already past, the tool does not write it. Then the entry may be missing.
+    The entry may be gone if DynamoDB has deleted it by TTL. If the stream record of the change was lost, an operator's
+    tool writes the entry later, unless its TTL is already past.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -432,12 +424,8 @@ def activity_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the totals count each order, return and review once.
 
-    A total is an item such as a product's rating or its sales of a month. It must be the sum of the counted amounts.
-
-    Exceptions:
-    - A total past its TTL may differ from the sum.
-    - The sales total of a month becomes final at a fixed time after the month. Later changes of orders do not count in
-      it. A final total may differ from the sum.
+    A total is an item such as a product's rating or its sales of a month. It must be the sum of the counted amounts,
+    unless it is final (`_totals`).
 
     Stream records of earlier changes may be processed late, up to `MAX_DELAY_SECONDS` after the final time. After
     this time, nothing may change the final total, not even the restore of an archived order.
@@ -519,13 +507,7 @@ def a_copy_never_goes_back(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that an event was published for every change that needs one, and that an item's events came in sequence.
 
-    Exceptions:
-    - An event may be missing if the stream record of its change was lost: the record expired, or it failed and the
-      failure destination did not store it. But the event of an order's current status must be there, because an
-      operator's tool publishes it.
-    - Address and name changes of customers whose personal data was erased may be missing.
-    - The sequence is not checked for events that an operator's tool published, or for stream records that an event
-      source mapping discarded after its last retry.
+    A stream record is lost if it expired, or if it failed and the failure destination did not store it.
     """
     published: dict[str, int] = {}  # by change id, or by item key if one event is about several items
     for number, event in enumerate(world.bus.published):
@@ -581,15 +563,7 @@ def _reached(owned: Any) -> int:
 
 
 def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that the customer gets exactly one mail about each order change of a kind for which the shop sends mails.
-
-    Exceptions:
-    - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent. The
-      next mail must not come before the end of the first Lambda's claim.
-    - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
-    - There may be no mail if the event was lost, or if the order was archived within a week after the change.
-    - If an operator's tool publishes an event in place of a lost one, the mail may be about a wrong change.
-    """
+    """Check that the customer gets exactly one mail about each order change for which the shop sends mails."""
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("order_notification") in rule.queues
     )
@@ -790,16 +764,6 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     followers gets new stock, or when its price drops. No campaign may start when a product that is not sold out gets
     stock. Each campaign must finish. A product may have at most one campaign per event type and day, but a campaign
     that stopped early does not count.
-
-    Exceptions:
-    - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent.
-    - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
-    - There may be no mail if the customer started or stopped following the product during the campaign.
-    - There may be no mail if the mail provider refused the customer's address at that time.
-    - There may be no mail if the campaign stopped early, for example because the price rose again.
-    - There may be no mail if an earlier campaign that stopped early already reached this customer.
-    - A campaign may be missing if its event was lost, or if the reason for it (the stock or the price) ended.
-    - A campaign may start for more stock if the stock changed again before it started.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -1050,10 +1014,7 @@ def _is_unmatched_money(images: list[Image]) -> bool:
 
 
 def activity_that_ended_is_archived(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that each entry of the activity log that DynamoDB deleted by TTL is in the archive, unchanged.
-
-    Exception: the entry may be missing if the stream record of its deletion was lost.
-    """
+    """Check that each entry of the activity log that DynamoDB deleted by TTL is in the archive, unchanged."""
     held = {image["SK"]["S"]: image for image in ledger.archived_activity}
     for record in _expiry_records(world, "Activity"):
         ledger.count_premise()
@@ -1230,9 +1191,8 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each injected stream record or message that no Lambda can process is stored in the failure bucket.
 
-    Also check that no Lambda has parked any other stream record there, because a retry can process it.
-
-    Exception: a migration may write an unreadable item. This keeps the item's version, so no reader decodes the record.
+    Also check that no Lambda has parked any other stream record there, because a retry can process it. A migration
+    keeps the version of an unreadable item, so no reader decodes its record.
     """
     unreadable = set()
     for record in world.records:
@@ -1333,42 +1293,13 @@ class WriteChecks:
             self.violations["state"].append(f"{place} went from {before} to {after}")
 
 
-INVARIANTS: tuple[Invariant, ...] = (
-    customers_add_up,
-    categories_hang_together,
-    open_orders_bear_their_customers_name,
-    no_order_is_lost,
-    stock_adds_up,
-    imports_add_up,
-    money_is_kept,
-    no_event_waits_for_a_payment_that_came,
-    refunds_are_settled,
-    payments_give_back_what_they_brought,
-    ledgers_add_up,
-    discounts_add_up,
-    invoices_have_no_gaps,
-    parcels_hold_what_was_ordered,
-    parcels_are_sent_once,
-    snapshots_are_what_their_primaries_say,
-    timelines_have_no_gaps,
-    activity_is_kept,
-    totals_add_up,
-    a_copy_never_goes_back,
-    every_change_is_told,
-    mails_are_sent_once,
-    no_mail_is_parked_that_can_be_sent,
-    followers_told_once,
-    the_archive_holds_what_ended,
-    activity_that_ended_is_archived,
-    nothing_waits_for_ever,
-    poison_is_parked,
-    reviews_are_by_buyers,
-    erased_customers_are_nowhere,
-    logs_name_nobody,
-    every_answer_makes_sense,
-    states_move_as_allowed,
-    stock_is_never_negative,
+INVARIANTS: tuple[Invariant, ...] = tuple(
+    function
+    for module in (sys.modules[__name__], money_invariants)
+    for name, function in getmembers(module, isfunction)
+    if not name.startswith("_") and [*signature(function).parameters] == ["world", "ledger"]
 )
+"""Every public function of this module and of money_invariants that takes the world and the ledger."""
 
 
 def find_violations(world: Simulation, ledger: Ledger) -> list[str]:

@@ -169,10 +169,7 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
 
 def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Yield each refund of an archived order whose KeptEvent item has another status than the refund at the provider.
-
-    Exception: the archive object already has the failed refund, and a late event says that the refund succeeded.
-    """
+    """Yield each refund of an archived order that the provider and its KeptEvent item report with different states."""
     kept = {it["object_id"]["S"]: (it, it["status"]["S"]) for it in world.table.of_type("KeptEvent")}
     for id, one in world.provider.account.refunds.items():
         event, status = kept.get(id, ({}, one["status"].upper()))

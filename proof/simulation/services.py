@@ -20,7 +20,7 @@ from proof.simulation.rng import SeededRandom
 from proof.simulation.scheduler import SimulatedProcess, VirtualScheduler
 from proof.simulation.table import STREAM, Key, SimulatedTable
 from proof.simulation.traffic import personal_words
-from proof.simulation.wire import ErrorCodes, JsonService, WireResponse
+from proof.simulation.wire import ErrorCodes, Service, WireResponse
 
 MAX_REFUSAL_SECONDS = 10.0
 TOKEN_SECONDS = 10 * MINUTE
@@ -37,7 +37,7 @@ def _json(value: Any) -> WireResponse:
     return WireResponse(200, orjson.dumps(value))
 
 
-class SimulatedDynamoDB(JsonService):
+class SimulatedDynamoDB(Service):
     """Sends DynamoDB requests to the local engine, and adds the faults that it never has."""
 
     THROTTLING: ErrorCodes = (
@@ -172,7 +172,7 @@ class SimulatedDynamoDB(JsonService):
 
 
 @dataclass
-class SimulatedS3:
+class SimulatedS3(Service):
     """Simulates S3 buckets, which keep only the latest version of each object.
 
     While a conditional write of an object is under way, S3 refuses another conditional write of it with status 409
@@ -194,12 +194,6 @@ class SimulatedS3:
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
     contents: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     _under_way: set[tuple[str, str]] = field(default_factory=set)
-
-    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
-        return lambda: None
-
-    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
-        return False
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         return unquote(urlsplit(request.url).path).lstrip("/")
@@ -274,7 +268,7 @@ def _is_conditional(request: UnsignedRequest) -> bool:
     return _text(request.headers.get("If-None-Match") or "") == "*"
 
 
-class SimulatedEventBridge(JsonService):
+class SimulatedEventBridge(Service):
     """Simulates `PutEvents`: calls `publish` with the event of each accepted entry, and sometimes refuses entries."""
 
     def __init__(self, rng: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]) -> None:
@@ -362,7 +356,7 @@ REFUSALS_OF_AN_ADDRESS = (
 )
 
 
-class SimulatedSes(JsonService):
+class SimulatedSes(Service):
     """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice.
 
     It refuses mails above its rate and above its daily quota, all mails while the account is paused, and for up to two
@@ -434,7 +428,7 @@ class SimulatedSes(JsonService):
         return self._tasks.now < self._refused_until[address]
 
 
-class SimulatedSqs(JsonService):
+class SimulatedSqs(Service):
     """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name, or ends with it."""
 
     THROTTLING: ErrorCodes = ((400, "ThrottlingException"), (400, "RequestThrottled"), (400, "OverLimit"))
@@ -494,7 +488,7 @@ def _message_id_of(receipt_handle: str) -> str:
     return receipt_handle.rpartition("/")[0]
 
 
-class SimulatedSecrets(JsonService):
+class SimulatedSecrets(Service):
     """Simulates Secrets Manager. `write` stores a new value of a secret, which each later read returns."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -514,7 +508,7 @@ def email_of(name: str) -> str:
     return f"{personal_words(name)[1]}example.com"
 
 
-class SimulatedCognito(JsonService):
+class SimulatedCognito(Service):
     """Simulates Cognito. `addresses`: the changed email addresses, by user name, which is also the token."""
 
     THROTTLING: ErrorCodes = ((400, "TooManyRequestsException"),)

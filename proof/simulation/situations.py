@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import calendar
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from inspect import getmembers, isfunction, signature
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -29,18 +31,18 @@ def _paid_orders_in(currency: str) -> Situation:
     return count
 
 
-def _days_of_payments(world: Simulation, ledger: Ledger) -> Iterator[datetime]:
+def _days_of_payments(ledger: Ledger) -> Iterator[datetime]:
     for owned in ledger.orders.values():
         if owned.order and owned.order.paid_at:
             yield datetime.fromisoformat(owned.order.paid_at).astimezone(UTC)
 
 
 def paid_on_the_last_day_of_a_month(world: Simulation, ledger: Ledger) -> int:
-    return sum(at.day == calendar.monthrange(at.year, at.month)[1] for at in _days_of_payments(world, ledger))
+    return sum(at.day == calendar.monthrange(at.year, at.month)[1] for at in _days_of_payments(ledger))
 
 
 def paid_on_a_leap_day(world: Simulation, ledger: Ledger) -> int:
-    return sum((at.month, at.day) == (2, 29) for at in _days_of_payments(world, ledger))
+    return sum((at.month, at.day) == (2, 29) for at in _days_of_payments(ledger))
 
 
 def _years_of_invoice_series(world: Simulation) -> list[str]:
@@ -136,26 +138,9 @@ def withdrawals_documented_by_staff(world: Simulation, ledger: Ledger) -> int:
 SITUATIONS: dict[str, Situation] = {
     **{f"paid orders in {currency}": _paid_orders_in(currency) for currency in CURRENCIES},
     **{
-        situation.__name__.replace("_", " "): situation
-        for situation in (
-            paid_on_the_last_day_of_a_month,
-            paid_on_a_leap_day,
-            runs_with_invoices_of_two_years,
-            runs_with_two_series_of_a_year,
-            orders_with_five_payments,
-            payments_with_two_disputes,
-            returns_while_money_is_owed,
-            second_returns_while_money_is_owed,
-            orders_over_refunded,
-            refunds_made_at_the_provider,
-            events_kept_for_their_payment,
-            imports_of_several_parts,
-            campaigns_dropped_midway,
-            writes_refused_by_the_limit_of_a_customer,
-            erased_members_of_a_company,
-            requests_for_what_is_anothers,
-            withdrawals_documented_by_staff,
-        )
+        name.replace("_", " "): function
+        for name, function in getmembers(sys.modules[__name__], isfunction)
+        if [*signature(function).parameters] == ["world", "ledger"]
     },
 }
-"""By the text that the end of a run prints: the function that counts the situation."""
+"""By the text that the end of a run prints: the function that counts the situation, with the world and the ledger."""

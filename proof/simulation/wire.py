@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
@@ -41,32 +41,37 @@ class WireResponse:
     headers: Mapping[str, str] | None = None
 
 
-class Service(Protocol):
+class Service:
     """A simulated AWS service. `THROTTLING`: the errors with which it answers a throttled call."""
 
-    THROTTLING: ErrorCodes
+    THROTTLING: ErrorCodes = ((400, "ThrottlingException"),)
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         """Return a name for the target of the request, such as an item's key. A retry must get the same name."""
-        ...
+        raise NotImplementedError
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         """Return whether the request is an eventually consistent read."""
-        ...
+        return False
 
-    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse: ...
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        raise NotImplementedError
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        """Return an error response with this code."""
-        ...
+        """Return an error response with this code, as a service with a JSON protocol sends it."""
+        return self.error(code, status, "put there by the simulation")
+
+    def error(self, code: str, status: int, message: str) -> WireResponse:
+        body = json.dumps({"__type": code, "message": message}).encode()
+        return WireResponse(status, body, {"x-amzn-errortype": code})
 
     def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
         """Note a request that is executed after its client gave up. Return a function to call before the execution."""
-        ...
+        return lambda: None
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         """Return the answer to a request that this fault affects; None if the service has no special answer for it."""
-        ...
+        return None
 
 
 class SimulatedWire:
@@ -157,25 +162,3 @@ class SimulatedWire:
                 asleep_seconds = MAX_SLEEP_SECONDS.get(strike.kind, 0.0) * (1 + strike.share) / 2
                 self._tasks.pause(asleep_seconds + config.read_timeout)
                 raise ReadTimeoutError(endpoint_url=request.url)
-
-
-class JsonService:
-    """Implements the methods that all simulated AWS services with a JSON protocol share."""
-
-    THROTTLING: ErrorCodes = ((400, "ThrottlingException"),)
-
-    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
-        return False
-
-    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
-        return lambda: None
-
-    def refusal(self, code: str, status: int) -> WireResponse:
-        return self.error(code, status, "put there by the simulation")
-
-    def error(self, code: str, status: int, message: str) -> WireResponse:
-        body = json.dumps({"__type": code, "message": message}).encode()
-        return WireResponse(status, body, {"x-amzn-errortype": code})
-
-    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
-        return None

@@ -177,22 +177,8 @@ class Simulation:
         self.clients = ApiClients(tasks, rng, self.lambdas, self.note)
         self.provider = SimulatedProvider(self.clients, faults, rng)
         self.subscribers = SimulatedSubscribers(tasks, faults, rng)
-        self.environment = SimulatedEnvironment(
-            tasks=tasks,
-            rng=rng,
-            faults=faults,
-            table=self.table,
-            stream=self.stream,
-            lambdas=self.lambdas,
-            template=self.template,
-            readers=self.readers,
-            poison=self.poison,
-            ses=self.ses,
-            subscribers=self.subscribers,
-            bus=self.bus,
-            rotations=SecretRotations(tasks, rng, self.secrets, self.provider, self._secret_names()),
-            note=self.note,
-        )
+        rotations = SecretRotations(tasks, rng, self.secrets, self.provider, self._secret_names())
+        self.environment = SimulatedEnvironment(self, rotations)
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = SimulatedWarehouse(self.clients, self.queues[foreign], faults)

@@ -105,7 +105,6 @@ def holding() -> dict[str, tuple[Write[Any], Any, Any]]:
         "put where there is none": (put_if_absent(BOOK, book("b2")), book(), book("b2")),
         "change": (update(BOOK, book(), NEW), NEW, None),
         "put_newer over an older one": (put_if_newer(BOOK, NEW), NEW, None),
-        "put_newer over one as new": (put_if_newer(BOOK, book(copies=2), or_same_version=True), book(copies=2), None),
         "put_newer where there is none": (put_if_newer(BOOK, book("b2")), book(), book("b2")),
         "put_over what I held": (put_if_held_by(BOOK, NEW, "title", "Emma"), NEW, None),
         "turn": (replace_with(BOOK, book(), LOST, STUB), STUB, None),
