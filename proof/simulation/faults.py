@@ -43,8 +43,8 @@ class ServiceCall:
 
 
 @dataclass(frozen=True)
-class CallFault:
-    """A kind of fault of calls to services. It strikes a random number of attempts of a call, at most `max_repeats`."""
+class Fault:
+    """A kind of fault. A fault of calls strikes a random number of attempts of a call, at most `max_repeats`."""
 
     kind: str
     probability: float
@@ -58,98 +58,89 @@ def _is_in(operations: Collection[str]) -> Callable[[ServiceCall], bool]:
 
 
 CALL_FAULTS = (
-    CallFault("dies before", 0.003, "the process dies before the request is sent"),
-    CallFault("dies after", 0.010, "the process dies after the service has executed the request", 1, _is_in(EFFECTS)),
-    CallFault("dies half-way", 0.100, "the process dies in the middle of a batch", 1, _is_in({"BatchWriteItem"})),
-    CallFault("throttled", 0.004, "the service rejects a request with one of its throttling errors", 14),
-    CallFault("server error", 0.002, "the service answers 5xx and has not executed the request", 4),
-    CallFault("done, but server error", 0.002, "the service answers 5xx, but has executed the request"),
-    CallFault("unreachable", 0.002, "the client cannot connect to the service", 4),
-    CallFault("answer lost", 0.004, "the service executes the request, but its answer is lost", 4),
-    CallFault("slow", 0.003, "an answer takes up to 15 minutes: longer than a claim lasts or a function may run"),
-    CallFault("overtaken", 0.050, "later writes of other processes overtake a write", 1, _is_in(WRITES)),
-    CallFault("mails throttled", 0.040, "SES throttles a mail because of its sending rate", 6, _is_in({"SendEmail"})),
-    CallFault("conflict", 0.010, "DynamoDB rejects a write: a transaction has the item", 30, _is_in(WRITES)),
-    CallFault("unprocessed", 0.030, "DynamoDB returns some items of a batch as unprocessed", 8, _is_in(BATCHES)),
-    CallFault("late replica", 0.120, "a read returns an old version of the table", 1, lambda c: c.allows_stale_read),
-    CallFault("entries refused", 0.060, "EventBridge rejects some entries of a request", 20, _is_in({"PutEvents"})),
-    CallFault(
+    Fault("dies before", 0.003, "the process dies before the request is sent"),
+    Fault("dies after", 0.010, "the process dies after the service has executed the request", 1, _is_in(EFFECTS)),
+    Fault("dies half-way", 0.100, "the process dies in the middle of a batch", 1, _is_in({"BatchWriteItem"})),
+    Fault("throttled", 0.004, "the service rejects a request with one of its throttling errors", 14),
+    Fault("server error", 0.002, "the service answers 5xx and has not executed the request", 4),
+    Fault("done, but server error", 0.002, "the service answers 5xx, but has executed the request"),
+    Fault("unreachable", 0.002, "the client cannot connect to the service", 4),
+    Fault("answer lost", 0.004, "the service executes the request, but its answer is lost", 4),
+    Fault("slow", 0.003, "an answer takes up to 15 minutes: longer than a claim lasts or a function may run"),
+    Fault("overtaken", 0.050, "later writes of other processes overtake a write", 1, _is_in(WRITES)),
+    Fault("mails throttled", 0.040, "SES throttles a mail because of its sending rate", 6, _is_in({"SendEmail"})),
+    Fault("conflict", 0.010, "DynamoDB rejects a write: a transaction has the item", 30, _is_in(WRITES)),
+    Fault("unprocessed", 0.030, "DynamoDB returns some items of a batch as unprocessed", 8, _is_in(BATCHES)),
+    Fault("late replica", 0.120, "a read returns an old version of the table", 1, lambda c: c.allows_stale_read),
+    Fault("entries refused", 0.060, "EventBridge rejects some entries of a request", 20, _is_in({"PutEvents"})),
+    Fault(
         "token forgotten", 0.020, "a transaction is sent again after DynamoDB has forgotten its ClientRequestToken", 1,
         lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
     ),
-    CallFault(
+    Fault(
         "write under way", 0.050, "S3 rejects a write while another conditional write of the object is in progress", 4,
         _is_in({"PutObject"}),
     ),
-    CallFault(
+    Fault(
         "late index", 0.120, "a query of an index returns some current items and some old ones", 1,
         lambda call: call.allows_stale_read and call.operation == "Query" and not call.about.endswith("/*"),
     ),
-    CallFault("lands late", 0.006, "a client gives up, and its write is executed minutes later", 4, _is_in(LATE)),
-    CallFault("dies, lands late", 0.006, "a process dies, and its write is executed minutes later", 1, _is_in(LATE)),
-    CallFault(
+    Fault("lands late", 0.006, "a client gives up, and its write is executed minutes later", 4, _is_in(LATE)),
+    Fault("dies, lands late", 0.006, "a process dies, and its write is executed minutes later", 1, _is_in(LATE)),
+    Fault(
         "deletes late", 0.080, "a client gives up, and the service executes its deletions up to 5 minutes later", 2,
         _is_in({"BatchWriteItem", "DeleteItem"}),
     ),
-    CallFault(
+    Fault(
         "torn read", 0.150, "a consistent read returns some items as they were when it began, and others as they are",
         1, lambda call: call.operation in {"BatchGetItem", "Query"} and not call.allows_stale_read,
     ),
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class OtherFault:
-    """A kind of injected fault that does not affect a service call, for example a message that is delivered twice."""
-
-    kind: str
-    probability: float
-    description: str
-
-
 OTHER_FAULTS = (
-    OtherFault("delivered twice", 0.020, "Lambda delivers a batch again although the function succeeded"),
-    OtherFault("result lost", 0.005, "for up to 20 seconds, Lambda treats a reader's successes as failures"),
-    OtherFault("not invoked", 0.010, "for up to 20 seconds, Lambda throttles all invocations of a function"),
-    OtherFault("dies at once", 0.005, "the function's process dies at the start of an invocation"),
-    OtherFault("cold start", 0.012, "Lambda starts a new process for the function, without cached data"),
-    OtherFault("message twice", 0.030, "a queue delivers a message again while a consumer still processes it"),
-    OtherFault("event twice", 0.020, "a rule of the event bus sends an event twice"),
-    OtherFault("event late", 0.040, "an event arrives minutes late, after newer events"),
-    OtherFault("kept by nobody", 0.050, "the failure store rejects a batch that a mapping no longer retries"),
-    OtherFault("clock skew", 0.200, "a function's clock is up to two seconds wrong"),
-    OtherFault("shard split", 0.400, "a shard of the stream is split into two child shards"),
-    OtherFault("mapping replaced", 0.350, "a stream's mapping is created again and continues at its checkpoint"),
-    OtherFault("mapping begun anew", 0.100, "a stream's mapping is created again and starts at the oldest record"),
-    OtherFault("reader fails", 0.100, "every invocation of a stream reader fails, for 25 or 48 hours"),
-    OtherFault("mapping off", 0.080, "a stream's mapping is disabled for longer than the stream keeps records"),
-    OtherFault("worker fails", 0.080, "every invocation of a queue's worker fails, for 25 or 48 hours"),
-    OtherFault("unreadable item", 0.250, "the table contains an order that no version of the code can read"),
-    OtherFault("item from the future", 0.250, "the table contains an order that a newer version of the code wrote"),
-    OtherFault("unreadable message", 0.200, "a queue contains a message that is not an event"),
-    OtherFault("event from the future", 0.200, "a newer version of the code publishes an event"),
-    OtherFault("schedule twice", 0.100, "a schedule invokes its function twice"),
-    OtherFault("webhook twice", 0.200, "the payment provider sends a webhook twice"),
-    OtherFault("webhook late", 0.150, "the payment provider sends a webhook up to three days late"),
-    OtherFault("refund refused", 0.100, "the payment provider rejects a refund permanently"),
-    OtherFault("refund pending", 0.250, "the payment provider pays a refund, and reports it, up to 30 hours later"),
-    OtherFault("refund fails", 0.100, "a refund that the payment provider has paid fails later"),
-    OtherFault("disputed", 0.120, "a customer's bank disputes a payment, and wins or loses days later"),
-    OtherFault("refunded outside", 0.120, "a person makes a refund in the payment provider's dashboard"),
-    OtherFault("warehouse stumbles", 0.100, "the warehouse accepts a request and loses it"),
-    OtherFault("operator cut off", 0.300, "an operator's command is killed while it runs, and started again later"),
-    OtherFault("address refused", 0.060, "SES rejects all mails to an address, for up to two days"),
-    OtherFault("address suppressed", 0.060, "SES accepts the mails to a suppressed address, but sends none"),
-    OtherFault("mails paused", 0.080, "SES rejects all mails, for 3 or 16 hours"),
-    OtherFault("mail quota", 0.080, "SES accepts only a few mails a day, for 6 or 26 hours"),
-    OtherFault("rule fails", 0.040, "a rule of the event bus delivers no events, for two or four days"),
-    OtherFault("deadly record", 0.060, "for 25 or 48 hours, a record or message kills each process that gets it"),
-    OtherFault("secret rotated", 0.100, "a secret changes while caches still contain its old value"),
-    OtherFault("subscriber stumbles", 0.150, "an endpoint of a webhook fails, is slow, or its answer is lost"),
-    OtherFault("subscriber fails", 0.300, "an endpoint of a webhook fails at every request, for 2 or 80 hours"),
-    OtherFault("restored at once", 0.200, "an operator restores an order from the archive as soon as possible"),
+    Fault("delivered twice", 0.020, "Lambda delivers a batch again although the function succeeded"),
+    Fault("result lost", 0.005, "for up to 20 seconds, Lambda treats a reader's successes as failures"),
+    Fault("not invoked", 0.010, "for up to 20 seconds, Lambda throttles all invocations of a function"),
+    Fault("dies at once", 0.005, "the function's process dies at the start of an invocation"),
+    Fault("cold start", 0.012, "Lambda starts a new process for the function, without cached data"),
+    Fault("message twice", 0.030, "a queue delivers a message again while a consumer still processes it"),
+    Fault("event twice", 0.020, "a rule of the event bus sends an event twice"),
+    Fault("event late", 0.040, "an event arrives minutes late, after newer events"),
+    Fault("kept by nobody", 0.050, "the failure store rejects a batch that a mapping no longer retries"),
+    Fault("clock skew", 0.200, "a function's clock is up to two seconds wrong"),
+    Fault("shard split", 0.400, "a shard of the stream is split into two child shards"),
+    Fault("mapping replaced", 0.350, "a stream's mapping is created again and continues at its checkpoint"),
+    Fault("mapping begun anew", 0.100, "a stream's mapping is created again and starts at the oldest record"),
+    Fault("reader fails", 0.100, "every invocation of a stream reader fails, for 25 or 48 hours"),
+    Fault("mapping off", 0.080, "a stream's mapping is disabled for longer than the stream keeps records"),
+    Fault("worker fails", 0.080, "every invocation of a queue's worker fails, for 25 or 48 hours"),
+    Fault("unreadable item", 0.250, "the table contains an order that no version of the code can read"),
+    Fault("item from the future", 0.250, "the table contains an order that a newer version of the code wrote"),
+    Fault("unreadable message", 0.200, "a queue contains a message that is not an event"),
+    Fault("event from the future", 0.200, "a newer version of the code publishes an event"),
+    Fault("schedule twice", 0.100, "a schedule invokes its function twice"),
+    Fault("webhook twice", 0.200, "the payment provider sends a webhook twice"),
+    Fault("webhook late", 0.150, "the payment provider sends a webhook up to three days late"),
+    Fault("refund refused", 0.100, "the payment provider rejects a refund permanently"),
+    Fault("refund pending", 0.250, "the payment provider pays a refund, and reports it, up to 30 hours later"),
+    Fault("refund fails", 0.100, "a refund that the payment provider has paid fails later"),
+    Fault("disputed", 0.120, "a customer's bank disputes a payment, and wins or loses days later"),
+    Fault("refunded outside", 0.120, "a person makes a refund in the payment provider's dashboard"),
+    Fault("warehouse stumbles", 0.100, "the warehouse accepts a request and loses it"),
+    Fault("operator cut off", 0.300, "an operator's command is killed while it runs, and started again later"),
+    Fault("address refused", 0.060, "SES rejects all mails to an address, for up to two days"),
+    Fault("address suppressed", 0.060, "SES accepts the mails to a suppressed address, but sends none"),
+    Fault("mails paused", 0.080, "SES rejects all mails, for 3 or 16 hours"),
+    Fault("mail quota", 0.080, "SES accepts only a few mails a day, for 6 or 26 hours"),
+    Fault("rule fails", 0.040, "a rule of the event bus delivers no events, for two or four days"),
+    Fault("deadly record", 0.060, "for 25 or 48 hours, a record or message kills each process that gets it"),
+    Fault("secret rotated", 0.100, "a secret changes while caches still contain its old value"),
+    Fault("subscriber stumbles", 0.150, "an endpoint of a webhook fails, is slow, or its answer is lost"),
+    Fault("subscriber fails", 0.300, "an endpoint of a webhook fails at every request, for 2 or 80 hours"),
+    Fault("restored at once", 0.200, "an operator restores an order from the archive as soon as possible"),
 )
-
+"""The kinds of faults that do not affect a service call, for example a message that is delivered twice."""
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
 FAULT_BOOST = {
     "api": 2,

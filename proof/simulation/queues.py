@@ -114,7 +114,6 @@ class QueueWorker:
     settings: WorkerSettings
     queue: SimulatedQueue
     tasks: VirtualScheduler
-    faults: FaultInjector
     lambdas: SimulatedLambda
     _busy: int = 0
     _wakes_at: float = float("inf")

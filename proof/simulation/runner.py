@@ -5,7 +5,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-import time
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -46,7 +45,6 @@ class SeedResult:
     faults: Counter[str]
     premises: Counter[str]
     trace: tuple[tuple[float, str, str], ...]
-    seconds: float
     situations: Counter[str] = field(default_factory=Counter)
     exceptions: Counter[str] = field(default_factory=Counter)
     reaction: str = ""
@@ -72,7 +70,6 @@ def run_seed(
     reaction: str = "",
 ) -> SeedResult:
     """Run the simulation with one seed. `only`: the names of the commands and faults that may happen; None: all."""
-    began = time.perf_counter()
     world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at, reaction=reaction)
     world.run()
     return SeedResult(
@@ -82,7 +79,6 @@ def run_seed(
         faults=Counter(strike.kind for strike in world.faults.strikes),
         premises=world.premises,
         trace=tuple(world.trace),
-        seconds=time.perf_counter() - began,
         situations=world.situations,
         exceptions=world.exceptions,
         reaction=reaction,
@@ -118,7 +114,7 @@ def _run_in_worker(seed: int, reaction: str) -> SeedResult:
     except Exception as error:  # noqa: BLE001  an error of a judge fails this seed, not all seeds of the range
         where = traceback.extract_tb(error.__traceback__)[-1]
         broken = f"the_run_ends: {error!r} in {where.filename}:{where.lineno}"
-        return SeedResult(seed, (broken,), (), Counter(), Counter(), (), 0.0)
+        return SeedResult(seed, (broken,), (), Counter(), Counter(), ())
     return SeedResult(**{**verdict.__dict__, "trace": ()})
 
 

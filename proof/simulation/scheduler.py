@@ -13,8 +13,6 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
-from proof.simulation.rng import SeededRandom
-
 MAX_STEPS = 200_000
 """The maximum number of scheduler steps in a simulation run. It is ten times the number of steps of a busy run."""
 
@@ -50,7 +48,6 @@ class VirtualScheduler:
     continues, because all tasks share one interpreter.
     """
 
-    rng: SeededRandom
     now: float
     save_state: Callable[[], Callable[[], None]] = lambda: lambda: None
     steps: int = 0

@@ -4,7 +4,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local.event_source_mappings import (
     Action,
@@ -13,15 +13,14 @@ from local.event_source_mappings import (
     InvocationFailed,
     InvocationReturned,
     Invoke,
-    MappingAssumptions,
-    MappingSettings,
     Outcome,
 )
-from proof.simulation.faults import DAY, FaultInjector
-from proof.simulation.lambdas import SimulatedLambda
-from proof.simulation.rng import SeededRandom
-from proof.simulation.scheduler import VirtualScheduler
+from proof.simulation.faults import DAY
 from proof.simulation.table import STREAM
+from proof.simulation.template import choose_assumptions
+
+if TYPE_CHECKING:
+    from proof.simulation.world import Simulation
 
 RETENTION_SECONDS = DAY
 RESULTS_LOST_SECONDS = 20.0
@@ -66,7 +65,6 @@ class SimulatedStream:
             reader.wake_soon()
 
 
-@dataclass
 class SimulatedReader:
     """Simulates the event source mapping from the stream to one function.
 
@@ -75,29 +73,21 @@ class SimulatedReader:
     mapping discarded after its last retry. `on_loss`: called when a record is lost or discarded.
     """
 
-    function: str
-    settings: MappingSettings
-    assumptions: MappingAssumptions
-    stream: SimulatedStream
-    tasks: VirtualScheduler
-    rng: SeededRandom
-    faults: FaultInjector
-    lambdas: SimulatedLambda
-    store_failure: Callable[[str, str, bytes], None]
-    on_loss: Callable[[], None] = lambda: None
-    enabled: bool = True
-    lost_up_to: float = float("-inf")
-    discarded: set[str] = field(default_factory=set)
-    mapping_count: int = 0
-    _batches: int = 0
-    _expired: int = 0
-    _wakes_at: float = float("inf")
-    _results_lost_until: float = 0.0
-    _mapping: EventSourceMapping = field(init=False)
-    _read: dict[str, int] = field(init=False)
-    _handled: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, world: "Simulation", function: str) -> None:
+        self.function, self.settings = function, world.template.mapping_settings(function)
+        self._world, self._tasks, self._stream = world, world.tasks, world.stream
+        self._assumptions = choose_assumptions(lambda values, name: world.rng.choice(values, "switch", function, name))
+        self.on_loss: Callable[[], None] = lambda: None
+        self.enabled = True
+        self.lost_up_to = float("-inf")
+        self.discarded: set[str] = set()
+        self.mapping_count = 0
+        self._batches = 0
+        self._expired = 0
+        self._wakes_at = float("inf")
+        self._results_lost_until = 0.0
+        self._read: dict[str, int] = {}
+        self._handled: dict[str, int] = {}
         self.start_mapping(None)
 
     # the event source mapping -----------------------------------------------------------------------------------------
@@ -118,16 +108,16 @@ class SimulatedReader:
             stream_arn=STREAM,
             new_id=lambda: f"{self.function}-{number}-{self._next_id()}",
             resume_from=resume,
-            assumptions=self.assumptions,
+            assumptions=self._assumptions,
         )
         begins_at_end = resume is None and self.settings.starting_position == "LATEST"
         self._read = {}
         self._expired = 0
         self._find_shards()
         if begins_at_end:
-            self._read = {shard.id: len(shard.records) for shard in self.stream.shards}
+            self._read = {shard.id: len(shard.records) for shard in self._stream.shards}
         if resume is not None:
-            for shard in self.stream.shards:
+            for shard in self._stream.shards:
                 handled = resume.get(shard.id)
                 done = [one for one in shard.records if handled and int(_sequence_number(one)) <= int(handled)]
                 self._read[shard.id] = len(done)
@@ -145,17 +135,17 @@ class SimulatedReader:
         done = self._mapping.checkpoint()
         return sum(
             1
-            for shard in self.stream.shards
+            for shard in self._stream.shards
             for record in shard.records
             if int(_sequence_number(record)) > int(done.get(shard.id, 0))
-            and self.tasks.now - _created_at(record) < RETENTION_SECONDS
+            and self._tasks.now - _created_at(record) < RETENTION_SECONDS
         )
 
     def wake_soon(self) -> None:
         """Schedule a poll of the stream within half a second. Lambda also polls each shard a few times per second."""
-        number, soonest = self._next_id(), self.tasks.now + 0.05
+        number, soonest = self._next_id(), self._tasks.now + 0.05
         if soonest < self._wakes_at:
-            self._wake(soonest + self.rng.uniform(0, 0.4, "poll", self.function, number))
+            self._wake(soonest + self._world.rng.uniform(0, 0.4, "poll", self.function, number))
 
     def _next_id(self) -> int:
         self._batches += 1
@@ -165,7 +155,7 @@ class SimulatedReader:
     def _wake(self, when: float) -> None:
         if when < self._wakes_at:
             self._wakes_at = when
-            self.tasks.call_at(when, lambda: self._poll(when))
+            self._tasks.call_at(when, lambda: self._poll(when))
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
@@ -179,15 +169,15 @@ class SimulatedReader:
         # A child shard can be read only after its parent shard is finished. Each round may finish a parent shard, for
         # example if filters drop all its records. So repeat until a round reads no new record.
         while fed:
-            for action in self._mapping.due_actions(self.tasks.now):
+            for action in self._mapping.due_actions(self._tasks.now):
                 self._execute(self._mapping, action)
             fed = self._read_shards()
         self._note_expired()
-        if (next_at := self._mapping.next_action_at(self.tasks.now)) is not None:
+        if (next_at := self._mapping.next_action_at(self._tasks.now)) is not None:
             self._wake(next_at)
 
     def _find_shards(self) -> None:
-        for shard in self.stream.shards[len(self._read) :]:
+        for shard in self._stream.shards[len(self._read) :]:
             self._mapping.add_shard(shard.id, shard.parent)
             self._read[shard.id] = 0
 
@@ -198,18 +188,18 @@ class SimulatedReader:
         # parent shard. So repeat until a round reads no new record.
         while fed:
             fed = False
-            for shard in self.stream.shards:
+            for shard in self._stream.shards:
                 is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed
                 if is_at_its_end or not self._mapping.should_read(shard.id):
                     continue
                 new = shard.records[self._read[shard.id] :]
                 self._read[shard.id] = len(shard.records)
                 for record in new:
-                    if self.tasks.now - _created_at(record) > RETENTION_SECONDS:
+                    if self._tasks.now - _created_at(record) > RETENTION_SECONDS:
                         if int(_sequence_number(record)) > self._handled.get(shard.id, 0):
                             self._record_loss(_created_at(record))
                     else:
-                        self._mapping.add_record(shard.id, record, self.tasks.now)
+                        self._mapping.add_record(shard.id, record, self._tasks.now)
                         any_fed = fed = True
                 if shard.closed:
                     self._mapping.close_shard(shard.id)
@@ -218,7 +208,7 @@ class SimulatedReader:
     def _note_expired(self) -> None:
         if self._mapping.counters.expired > self._expired:
             self._expired = self._mapping.counters.expired
-            self._record_loss(self.tasks.now - RETENTION_SECONDS)
+            self._record_loss(self._tasks.now - RETENTION_SECONDS)
 
     def _record_loss(self, up_to: float) -> None:
         self.lost_up_to = max(self.lost_up_to, up_to)
@@ -228,30 +218,30 @@ class SimulatedReader:
         if not isinstance(action, Invoke):
             self.discarded |= {record.sequence_number for record in action.records}
             self.on_loss()
-            kept = not self.faults.draw("kept by nobody", self.function, action.records[0].sequence_number)
+            kept = not self._world.faults.draw("kept by nobody", self.function, action.records[0].sequence_number)
             if kept:
-                self.store_failure(
+                self._world.s3.put(
                     action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode()
                 )
             else:
                 self._record_loss(action.records[-1].created_at)
-            self.tasks.call_later(0.02, lambda: self._report_outcome(mapping, action, FailureDelivered(kept)))
+            self._tasks.call_later(0.02, lambda: self._report_outcome(mapping, action, FailureDelivered(kept)))
             return
         place = f"{action.records[0].sequence_number}+{len(action.records)} {self._next_id()}"
 
         def done(outcome: Outcome) -> None:
-            if lost := self.faults.draw("result lost", self.function, place):
-                self._results_lost_until = self.tasks.now + RESULTS_LOST_SECONDS * lost.share
-            if isinstance(outcome, InvocationReturned) and self.tasks.now < self._results_lost_until:
+            if lost := self._world.faults.draw("result lost", self.function, place):
+                self._results_lost_until = self._tasks.now + RESULTS_LOST_SECONDS * lost.share
+            if isinstance(outcome, InvocationReturned) and self._tasks.now < self._results_lost_until:
                 outcome = InvocationFailed("result lost")
             self._report_outcome(mapping, action, outcome)
-            if self.faults.draw("delivered twice", self.function, place):
-                self.lambdas.invoke(self.function, action.event, lambda _: None, f"{place} again")
+            if self._world.faults.draw("delivered twice", self.function, place):
+                self._world.lambdas.invoke(self.function, action.event, lambda _: None, f"{place} again")
 
-        self.lambdas.invoke(self.function, action.event, done, place)
+        self._world.lambdas.invoke(self.function, action.event, done, place)
 
     def _report_outcome(self, mapping: EventSourceMapping, action: Action, outcome: Outcome) -> None:
-        mapping.report_outcome(action, outcome, self.tasks.now)
+        mapping.report_outcome(action, outcome, self._tasks.now)
         if mapping is self._mapping:
             self.wake_soon()
 

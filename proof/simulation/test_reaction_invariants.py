@@ -164,7 +164,7 @@ def test_the_proof_fails_if_an_invariant_checked_nothing(
 ) -> None:
     names = [invariant.name for invariant in load_invariants("fulfilment")]
     missing = [names[number] for number in unproved]
-    ran = SeedResult(1, (), (), Counter(), Counter(names) - Counter(missing), (), 0.1, reaction="fulfilment")
+    ran = SeedResult(1, (), (), Counter(), Counter(names) - Counter(missing), (), reaction="fulfilment")
     monkeypatch.setattr(command, "run_seeds", lambda seeds, jobs, reaction: [ran])
     assert command.prove("fulfilment", range(1, 2), 1) == code
     assert (f"This proves nothing about {' and '.join(missing)}. " in capsys.readouterr().out) is bool(code)
@@ -175,7 +175,7 @@ def test_a_failed_seed_is_explained_with_the_command_that_repeats_it(
     violated: int | None, whose: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = "stock_adds_up" if violated is None else load_invariants("fulfilment")[violated].name
-    failed = SeedResult(7, (f"{name}: wrong",), ("a", "b"), Counter(), Counter(), (), 0.1, reaction="fulfilment")
+    failed = SeedResult(7, (f"{name}: wrong",), ("a", "b"), Counter(), Counter(), (), reaction="fulfilment")
     monkeypatch.setattr(command, "run_seeds", lambda seeds, jobs, reaction: [failed])
     monkeypatch.setattr(command, "shrink_failure", lambda engine, failed: replace(failed, decisions=("a",)))
     assert command.prove("fulfilment", range(7, 8), 1) == 1

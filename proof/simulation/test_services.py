@@ -15,7 +15,6 @@ from local.world.dynamodb_engine import Engine
 from proof.simulation import botocore_clients, lambdas, rotations, wire
 from proof.simulation.faults import DAY, HOUR, Strike
 from proof.simulation.limits import LIMITS
-from proof.simulation.rng import SeededRandom
 from proof.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 from proof.simulation.services import QUOTA_CODES
 from proof.simulation.world import Simulation
@@ -432,7 +431,7 @@ def test_the_provider_refuses_a_revoked_key_until_the_cache_of_it_ends(
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_calls_of_a_process_run_at_the_same_time_and_die_together(dies: bool) -> None:
-    tasks, ended = VirtualScheduler(SeededRandom(1), 0.0), list[tuple[str, float]]()
+    tasks, ended = VirtualScheduler(0.0), list[tuple[str, float]]()
 
     def call(name: str, seconds: float) -> str:
         tasks.pause(seconds)

@@ -155,7 +155,7 @@ APPLIED, OCCURRED = Counter(invariant.__name__ for invariant in INVARIANTS), Cou
 
 
 def _result(seed: int, **counters: Any) -> SeedResult:
-    plain = SeedResult(seed, (), (), Counter({"throttled": seed}), APPLIED, (), seconds=0.1, situations=OCCURRED)
+    plain = SeedResult(seed, (), (), Counter({"throttled": seed}), APPLIED, (), situations=OCCURRED)
     return replace(plain, **counters)
 
 

@@ -69,7 +69,7 @@ from proof.simulation.situations import SITUATIONS
 from proof.simulation.streams import SimulatedReader, SimulatedStream
 from proof.simulation.subscribers import SimulatedSubscribers
 from proof.simulation.table import SimulatedTable, TracedEngineConnection
-from proof.simulation.template import choose_assumptions, choose_deployment
+from proof.simulation.template import choose_deployment
 from proof.simulation.traffic import PlannedCommand, SimulatedTraffic
 from proof.simulation.wire import Service, SimulatedWire
 from proof.support.example_migrations import reading_former_names
@@ -138,7 +138,7 @@ class Simulation:
         self.opens_at = drawn if opens_at is None else opens_at
         self.template = choose_deployment(rng.choice, fierce=fierce)
         self.trace: list[tuple[float, str, str]] = []
-        self.tasks = tasks = VirtualScheduler(rng, self.opens_at, save_router_state)
+        self.tasks = tasks = VirtualScheduler(self.opens_at, save_router_state)
         self.faults = faults = FaultInjector(
             rng,
             only,
@@ -168,12 +168,12 @@ class Simulation:
         self.secrets = SimulatedSecrets({pepper: PEPPER, **first_values})
         self.wire = SimulatedWire(tasks, faults, rng, self._services())
         self.workers = [
-            QueueWorker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
+            QueueWorker(settings, self.queues[settings.queue], tasks, self.lambdas)
             for settings in self.template.workers
         ]
-        self.readers = {function: self._reader(function) for function in self.template.streams}
+        self.readers = {function: SimulatedReader(self, function) for function in self.template.streams}
         self.stream.readers = list(self.readers.values())
-        self.poison = Poison(rng, faults, self.table, self.template, self.queues, self.bus)
+        self.poison = Poison(self)
         self.clients = ApiClients(tasks, rng, self.lambdas, self.note)
         self.provider = SimulatedProvider(self.clients, faults, rng)
         self.subscribers = SimulatedSubscribers(tasks, faults, rng)
@@ -245,20 +245,6 @@ class Simulation:
             "secretsmanager": self.secrets,
             "cognito-idp": SimulatedCognito(self.addresses),
         }
-
-    def _reader(self, function: str) -> SimulatedReader:
-        chosen = choose_assumptions(lambda values, name: self.rng.choice(values, "switch", function, name))
-        return SimulatedReader(
-            function=function,
-            settings=self.template.mapping_settings(function),
-            assumptions=chosen,
-            stream=self.stream,
-            tasks=self.tasks,
-            rng=self.rng,
-            faults=self.faults,
-            lambdas=self.lambdas,
-            store_failure=self.s3.put,
-        )
 
     # the trace (what happened in the run) -----------------------------------------------------------------------------
     def note(self, who: str, what: str) -> None:
