@@ -73,6 +73,8 @@ class SimulatedReader:
     mapping discarded after its last retry. `on_loss`: called when a record is lost or discarded.
     """
 
+    _mapping: EventSourceMapping
+
     def __init__(self, world: "Simulation", function: str) -> None:
         self.function, self.settings = function, world.template.mapping_settings(function)
         self._world, self._tasks, self._stream = world, world.tasks, world.stream
