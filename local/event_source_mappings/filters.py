@@ -58,9 +58,11 @@ class _Compiler:
     def __init__(self) -> None:
         self._operators: dict[str, Callable[[object, Path], Matcher]] = {
             "exists": self._exists,
-            "prefix": self._prefix,
-            "suffix": self._suffix,
-            "equals-ignore-case": self._equals_ignore_case,
+            "prefix": _compare_texts("prefix", str.startswith),
+            "suffix": _compare_texts("suffix", str.endswith),
+            "equals-ignore-case": _compare_texts(
+                "equals-ignore-case", lambda value, text: value.lower() == text.lower()
+            ),
             "anything-but": self._anything_but,
             "numeric": self._numeric,
         }
@@ -132,18 +134,6 @@ class _Compiler:
             _reject(path, "exists takes true or false")
         return lambda value: (value is not MISSING) is operand
 
-    def _prefix(self, operand: object, path: Path) -> Matcher:
-        text = _require_string(operand, "prefix", path)
-        return lambda value: isinstance(value, str) and value.startswith(text)
-
-    def _suffix(self, operand: object, path: Path) -> Matcher:
-        text = _require_string(operand, "suffix", path)
-        return lambda value: isinstance(value, str) and value.endswith(text)
-
-    def _equals_ignore_case(self, operand: object, path: Path) -> Matcher:
-        text = _require_string(operand, "equals-ignore-case", path).lower()
-        return lambda value: isinstance(value, str) and value.lower() == text
-
     def _anything_but(self, operand: object, path: Path) -> Matcher:
         if isinstance(operand, dict):
             _reject(path, "anything-but takes strings and numbers: an operator inside is EventBridge's, not Lambda's")
@@ -201,10 +191,13 @@ def _is_decimal(value: object) -> bool:
     return isinstance(value, Decimal)
 
 
-def _require_string(operand: object, operator: str, path: Path) -> str:
-    if not isinstance(operand, str):
-        _reject(path, f"{operator} takes a string")
-    return operand
+def _compare_texts(operator: str, holds: Callable[[str, str], bool]) -> Callable[[object, Path], Matcher]:
+    def compile_operator(operand: object, path: Path) -> Matcher:
+        if not isinstance(operand, str):
+            _reject(path, f"{operator} takes a string")
+        return lambda value: isinstance(value, str) and holds(value, operand)
+
+    return compile_operator
 
 
 def _reject(path: Path, reason: str) -> NoReturn:
