@@ -162,10 +162,10 @@ class Simulation:
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, rng, faults)
         self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
-        names = self._secret_names()
-        pepper = self.template.functions["api"].environment["PEPPER_SECRET"]
+        api, refunds = (self.template.functions[name].environment for name in ("api", "refund"))
+        names = {WEBHOOK_SECRET: api["WEBHOOK_SECRET"], PROVIDER_KEY: refunds["PROVIDER_SECRET"]}
         first_values = {names[WEBHOOK_SECRET]: json.dumps(WEBHOOK_SECRETS), names[PROVIDER_KEY]: FIRST_API_KEY}
-        self.secrets = SimulatedSecrets({pepper: PEPPER, **first_values})
+        self.secrets = SimulatedSecrets({api["PEPPER_SECRET"]: PEPPER, **first_values})
         self.wire = SimulatedWire(tasks, faults, rng, self._services())
         self.workers = [
             QueueWorker(settings, self.queues[settings.queue], tasks, self.lambdas)
@@ -177,7 +177,7 @@ class Simulation:
         self.clients = ApiClients(tasks, rng, self.lambdas, self.note)
         self.provider = SimulatedProvider(self.clients, faults, rng)
         self.subscribers = SimulatedSubscribers(tasks, faults, rng)
-        rotations = SecretRotations(tasks, rng, self.secrets, self.provider, self._secret_names())
+        rotations = SecretRotations(tasks, rng, self.secrets, self.provider, names)
         self.environment = SimulatedEnvironment(self, rotations)
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
@@ -229,11 +229,6 @@ class Simulation:
         if self._is_running_as("api"):
             self.operator.published_ids.add(event["detail"]["id"])
         self.bus.publish(event)
-
-    def _secret_names(self) -> dict[str, str]:
-        """Return the names of the secrets that can be rotated."""
-        api, refunds = (self.template.functions[name].environment for name in ("api", "refund"))
-        return {WEBHOOK_SECRET: api["WEBHOOK_SECRET"], PROVIDER_KEY: refunds["PROVIDER_SECRET"]}
 
     def _services(self) -> dict[str, Service]:
         return {
