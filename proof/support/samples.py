@@ -204,7 +204,12 @@ _SAMPLES: dict[Row[Any], Any] = {
     ),
     t.SALE: _item(e.Sale, name="Mug", quantity=2, price=1250, version=2),
     t.FEED_ENTRY: _item(e.FeedEntry, list="PAYMENTS", id="pi_1", version=1),
-    t.ORDER_NUMBER: _item(e.OrderNumber, version=1, company_id="acme", phone_hash="p1"),
+    t.ORDER_NUMBER: _item(
+        e.OrderNumber,
+        version=1,
+        company_id="acme",
+        phone_hash="p1",
+    ),
     t.EARLIER_TIMELINE: _item(
         e.EarlierTimeline, first_version=1, entries={"1": e.TimelineEntry(at=AT, event="OrderPlaced", status="PENDING")}
     ),
