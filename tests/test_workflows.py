@@ -3,15 +3,16 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are a package of their own
 
 from proof.simulation.minimizer import replay_command
+from proof.support import fixtures
 
 PROJECT = Path(__file__).parents[1]
 FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
@@ -110,19 +111,35 @@ def test_checks_run_every_lane_of_a_submission() -> None:
     assert set(MAKE.findall(commands(read("ci")))) == ours, ".ci/run and .github/workflows/ci.yml run the same targets"
 
 
+class Collected:
+    """A collected test, as the choice of a share sees it."""
+
+    def __init__(self, file: str, number: int, marker: str) -> None:
+        self.nodeid, self.path = f"{file}::test_{number}", Path(file)
+        self.get_closest_marker = {marker: marker}.get
+
+
 def test_the_shares_of_a_slow_lane_are_each_test_once() -> None:
+    """The tests of a file stay together, and each planted fault is alone."""
+
+    def chosen(tests: list[Collected], share: str) -> list[Collected]:
+        config: Any = SimpleNamespace(
+            getoption={"--share": share}.get, hook=SimpleNamespace(pytest_deselected=lambda items: None)
+        )
+        left: list[Any] = list(tests)
+        fixtures.pytest_collection_modifyitems(config, left)
+        return left
+
     run = (PROJECT / ".ci" / "run").read_text()
-    lane = re.search(r'^lane mutants make mutants ARGS="(.*)"$', run, re.MULTILINE)
-    assert lane, "the lane of the mutants gives its share to pytest"
-
-    def collected(*options: str) -> list[str]:
-        command = [sys.executable, "-m", "pytest", "-m", "mutants", "-n", "0", "--collect-only", "-q", *options]
-        ran = subprocess.run([*command, "proof/mutants"], cwd=PROJECT, capture_output=True, text=True, check=True)
-        return [line for line in ran.stdout.splitlines() if "::" in line]
-
-    shares = [collected(*lane[1].replace("$share", str(share)).split()) for share in (1, 2, 3, 4)]
-    assert all(shares)
-    assert sorted(test for share in shares for test in share) == sorted(collected())
+    (share,) = {*re.findall(r'^lane \S+ make \S+ ARGS="--share (.*)"$', run, re.MULTILINE)}
+    for marker in ("slow", "mutants"):
+        tests = [Collected(f"test_{file}.py", number, marker) for file in range(5) for number in range(4)]
+        shares = [chosen(tests, share.replace("$share", str(number))) for number in (1, 2, 3, 4)]
+        assert all(shares)
+        assert sorted((test for share in shares for test in share), key=tests.index) == tests
+        files = [{test.path for test in share} for share in shares]
+        assert (sum(map(len, files)) == 5) == (marker == "slow")
+    assert chosen(tests, "1/1") == tests
 
 
 def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:

@@ -5,6 +5,7 @@ The test makes up answers that moto lacks: of CloudFormation, of Service Quotas,
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from ops.__main__ import main
 from ops.commands import preflight
 from ops.commands.preflight import ASK_AWS, CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
 from proof.support.fixtures import PROJECT
-from proof.support.synthesized import SynthesizedTemplate, synthesize
+from proof.support.synthesized import SynthesizedTemplate
 from tests.adapters.test_identity_provider import OpenIdServer, provider
 from tests.stacks.conftest import ON_CALL, templates
 
 __all__ = ["provider", "templates"]
 
-STACK, SENDER = "orderstream-prod", "orders@mugs.test"
+STACK, SENDER = "orderstream-prod", "orders@shop.test"
 READS = ("Describe", "Get", "List")
 DEFAULT_QUOTAS = {"L-AB614373": 40_000, "L-CF0CBE56": 40_000, "L-9B653E91": 2_400, "L-5540C5E3": 4_500}
 MAY_SEND = {"ProductionAccessEnabled": True, "SendingEnabled": True, "EnforcementStatus": "HEALTHY"}
@@ -33,10 +34,15 @@ ABSENT = ("ValidationError", f"Stack with id {STACK} does not exist")
 
 
 @pytest.fixture(scope="module")
-def prod() -> SynthesizedTemplate:
-    settings = {"stage": "prod", "alarm_address": ON_CALL, "sender": SENDER, "sign_in_prefix": "mug-shop"}
-    settings["publishable_key"] = "pk_live_1"
-    return synthesize(STACK, **settings)
+def prod(templates: dict[str, SynthesizedTemplate], tmp_path_factory: pytest.TempPathFactory) -> SynthesizedTemplate:
+    """The template of prod with a publishable key and sign-in pages, which have no default."""
+    body = deepcopy(templates["prod"].body)
+    body["Resources"]["Domain"] = {"Type": "AWS::Cognito::UserPoolDomain", "Properties": {"Domain": "mug-shop"}}
+    variables = body["Resources"][templates["prod"].function("payment_starter")]["Properties"]["Environment"]
+    variables["Variables"]["PUBLISHABLE_KEY"] = "pk_live_1"
+    file = tmp_path_factory.mktemp("prod") / "template.json"
+    file.write_text(json.dumps(body), encoding="utf-8")
+    return SynthesizedTemplate(file, body)
 
 
 class Account:
@@ -289,9 +295,9 @@ def test_the_sender_or_its_domain_must_be_verified_and_signed(
     assert check(prod)["sender"].found == f"{SENDER}: unknown to SES", "Cognito needs the verified domain of the sender"
     body = json.loads(json.dumps(prod.body).replace("SourceArn", "Other"))
     assert check(SynthesizedTemplate(prod.file, body))["sender"].found.startswith(f"{SENDER}: ")
-    ses.create_email_identity(EmailIdentity="mugs.test")
+    ses.create_email_identity(EmailIdentity="shop.test")
     found = check(prod)
-    assert found["sender"].found.startswith("mugs.test: ")
+    assert found["sender"].found.startswith("shop.test: ")
     account.answers["GetEmailIdentity"] = {"VerifiedForSendingStatus": False, "DkimAttributes": {"Status": "PENDING"}}
     assert failures(prod) == {"sender": CHANGE, "DKIM": CHANGE}
     assert check(templates["dev"])["sender"].action == "set sender (docs/settings.md)"

@@ -6,6 +6,14 @@ from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
 
 ON_CALL = "oncall@shop.test"
 CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
+ANOTHER_PROVIDER: dict[str, object] = {
+    "issuer": "https://id.shop.example/",
+    "audience": ["orders"],
+    "groups_claim": "roles",
+    "page_client_id": "shop-page",
+    "deploy_from": "owner/shop",
+}
+"""The settings of a stage whose customers sign in at another OpenID provider, also on the page."""
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +43,9 @@ def extended() -> SynthesizedTemplate:
         "cors_origins": ["https://shop.test"],
     }
     return synthesize("orderstream-dev", **settings, **VALIDATED)
+
+
+@pytest.fixture(scope="session")
+def paged() -> SynthesizedTemplate:
+    """The template of a stage with a page in CloudFront without a domain, and with another identity provider."""
+    return synthesize("orderstream-dev", **ANOTHER_PROVIDER)

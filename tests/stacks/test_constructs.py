@@ -85,6 +85,19 @@ def test_clients_can_move_to_cloudfront_before_the_apis_own_address_is_closed() 
     assert moving.required_origin_secret_arn == "", "the API requires no secret yet"
 
 
+@pytest.mark.parametrize(("prefix", "plan"), [("", "LITE"), ("my-shop", "ESSENTIALS")])
+def test_sign_in_pages_need_a_higher_plan_of_cognito(prefix: str, plan: str) -> None:
+    from stacks.identity import Identity  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+
+    from stacks.mail import ShopMail  # noqa: PLC0415
+
+    stack, stage = Stack(App(), "stack"), replace(STAGES["dev"], sign_in_prefix=prefix)
+    Identity(stack, "Identity", stage=stage, mail=ShopMail(stack, "Mail", stage=stage))
+    (pool,) = assertions.Template.from_stack(stack).find_resources("AWS::Cognito::UserPool").values()
+    assert pool["Properties"]["UserPoolTier"] == plan
+
+
 def test_an_inconsistent_retention_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     from stacks.orders_stack import OrdersStack  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App  # noqa: PLC0415

@@ -20,7 +20,7 @@ from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, s
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, read_settings
-from tests.stacks.conftest import CERTIFICATE
+from tests.stacks.conftest import ANOTHER_PROVIDER, CERTIFICATE
 from tests.stacks.test_permissions import all_policies
 from tests.stacks.test_template import HOLDING_DATA
 
@@ -65,31 +65,24 @@ SETTINGS: dict[str, object] = {
 }
 OTHER = read_settings(SETTINGS)
 """A stage with all settings that dev and prod do not have."""
-FEW: dict[str, object] = {"sign_in_prefix": "my-shop", "deploy_from": "owner/shop"}
-PAGE_ALONE = read_settings(FEW)
 
 
 @pytest.fixture(scope="module")
-def others() -> dict[str, SynthesizedTemplate]:
-    """The templates of the stage OTHER, and of a stage with few of its settings."""
+def others(paged: SynthesizedTemplate) -> dict[str, SynthesizedTemplate]:
+    """The templates of the stage OTHER, and of a stage with a page and another identity provider."""
     return {
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
-        "page": synthesize("orderstream-dev", **FEW),
-        "old repository": synthesize("orderstream-dev-deploy", **FEW),
+        "page": paged,
+        "old repository": synthesize("orderstream-dev-deploy", **ANOTHER_PROVIDER),
     }
 
 
 @pytest.fixture(scope="module")
 def other(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return others["orders"]
-
-
-@pytest.fixture(scope="module")
-def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
-    return others["page"]
 
 
 # single properties ----------------------------------------------------------------------------------------------------
@@ -168,13 +161,13 @@ PROPERTIES: list[tuple[str, str, object]] = [
     ("other", "Athena::WorkGroup.WorkGroupConfiguration.EnforceWorkGroupConfiguration", True),
     ("dev", f"{CLIENT}.AllowedOAuthFlowsUserPoolClient", False),
     ("dev", f"{CLIENT}.CallbackURLs", None),
-    ("paged", f"{CLIENT}.AllowedOAuthFlowsUserPoolClient", True),
-    ("paged", f"{CLIENT}.AllowedOAuthFlows", ["code"]),
-    ("paged", f"{CLIENT}.AllowedOAuthScopes", ["openid", "aws.cognito.signin.user.admin"]),
-    ("paged", f"{CLIENT}.GenerateSecret", None),  # a web page cannot keep a secret
-    ("paged", "Cognito::UserPoolDomain.Domain", "my-shop"),
-    ("paged", "Cognito::UserPoolDomain.ManagedLoginVersion", 2),
-    ("paged", "Cognito::ManagedLoginBranding.UseCognitoProvidedValues", True),
+    ("other", f"{CLIENT}.AllowedOAuthFlowsUserPoolClient", True),
+    ("other", f"{CLIENT}.AllowedOAuthFlows", ["code"]),
+    ("other", f"{CLIENT}.AllowedOAuthScopes", ["openid", "aws.cognito.signin.user.admin"]),
+    ("other", f"{CLIENT}.GenerateSecret", None),  # a web page cannot keep a secret
+    ("other", "Cognito::UserPoolDomain.Domain", "my-shop"),
+    ("other", "Cognito::UserPoolDomain.ManagedLoginVersion", 2),
+    ("other", "Cognito::ManagedLoginBranding.UseCognitoProvidedValues", True),
     ("dev", f"{REPLICA}.TableClass", "STANDARD"),
     ("other", f"{REPLICA}.TableClass", "STANDARD_INFREQUENT_ACCESS"),
     ("other", f"{REPLICA}.DeletionProtectionEnabled", False),  # a first deploy
@@ -184,8 +177,6 @@ PROPERTIES: list[tuple[str, str, object]] = [
     *(("prod", f"{REPLICA}.GlobalSecondaryIndexes.{n}.ContributorInsightsSpecification", KEYS) for n in range(3)),
     ("dev", "DynamoDB::GlobalTable.WriteOnDemandThroughputSettings", None),
     ("prod", "DynamoDB::GlobalTable.WriteOnDemandThroughputSettings", {"MaxWriteRequestUnits": 40_000}),
-    ("dev", f"{POOL}.UserPoolTier", "LITE"),
-    ("paged", f"{POOL}.UserPoolTier", "ESSENTIALS"),
     ("other", f"{POOL}.UserPoolTier", "PLUS"),
     ("prod", "Backup::BackupVault.LockConfiguration", None),
     ("other", "Backup::BackupVault.LockConfiguration", {"MinRetentionDays": 14}),
@@ -902,13 +893,13 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
 
 
 def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_and_cognito(
-    paged: SynthesizedTemplate,
+    other: SynthesizedTemplate,
 ) -> None:
-    (policy_id,) = paged.resources("AWS::CloudFront::ResponseHeadersPolicy")
-    config = paged.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
+    (policy_id,) = other.resources("AWS::CloudFront::ResponseHeadersPolicy")
+    config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
     page = [it for it in config["CacheBehaviors"] if it["PathPattern"].startswith("/page")]
     assert {it["ResponseHeadersPolicyId"]["Ref"] for it in page} == {policy_id}
-    headers = paged.only_properties("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"][
+    headers = other.only_properties("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"][
         "SecurityHeadersConfig"
     ]
     before, region, after = headers["ContentSecurityPolicy"]["ContentSecurityPolicy"]["Fn::Join"][1]
@@ -935,41 +926,41 @@ def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_
     ],
 )
 def test_each_path_of_the_page_leads_to_its_file(
-    paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]
+    other: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]
 ) -> None:
-    code = paged.only_properties("AWS::CloudFront::Function")["FunctionCode"]
+    code = other.only_properties("AWS::CloudFront::Function")["FunctionCode"]
     run = f"{code}; console.log(JSON.stringify(handler({{ request: {{ uri: {json.dumps(uri)} }} }})))"
     node = subprocess.run([environ["JSII_NODE"], "-e", run], capture_output=True, text=True, check=True)
     assert leads_to.items() <= json.loads(node.stdout).items()
 
 
 def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_has_cloudfront_forget_the_old(
-    paged: SynthesizedTemplate,
+    other: SynthesizedTemplate,
 ) -> None:
-    deployment = paged.only_properties("Custom::CDKBucketDeployment")
-    (distribution,) = paged.resources("AWS::CloudFront::Distribution")
+    deployment = other.only_properties("Custom::CDKBucketDeployment")
+    (distribution,) = other.resources("AWS::CloudFront::Distribution")
     assert deployment["DestinationBucketKeyPrefix"] == "page"
     assert (deployment["DistributionId"], deployment["DistributionPaths"]) == ({"Ref": distribution}, ["/page/*"])
     assert deployment["SystemMetadata"] == {"cache-control": "max-age=0, must-revalidate, s-maxage=86400"}
     assert (deployment["Prune"], deployment["RetainOnDelete"]) == (True, False)
     files, swagger_ui, settings = (
-        paged.file.parent / f"asset.{key.removesuffix('.zip')}" for key in deployment["SourceObjectKeys"]
+        other.file.parent / f"asset.{key.removesuffix('.zip')}" for key in deployment["SourceObjectKeys"]
     )
     assert {it.name for it in files.iterdir()} == {it.name for it in (PROJECT / "page").iterdir()}
     assert {it.name for it in swagger_ui.iterdir()} == {"swagger-ui-bundle.min.js", "swagger-ui.min.css"}
-    (client,) = paged.resources("AWS::Cognito::UserPoolClient")
+    (client,) = other.resources("AWS::Cognito::UserPoolClient")
     text = (settings / "settings.json").read_text()
     for marker, put_in in deployment["SourceMarkers"][2].items():
         parts = put_in["Fn::Join"][1]
         text = text.replace(marker, "".join(it if isinstance(it, str) else it["Ref"] for it in parts))
     assert json.loads(text) == {
         "laptop": False,
-        "shop": PAGE_ALONE.shop_name,
+        "shop": OTHER.shop_name,
         "api": "",
         "sign_in": {
             "url": "https://my-shop.auth.AWS::Region.amazoncognito.com",
             "client_id": client,
-            "scope": " ".join(paged.only_properties("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
+            "scope": " ".join(other.only_properties("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
         },
         "language": "en",
         "languages": {"de": "Deutsch", "en": "English"},
@@ -977,10 +968,10 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
     }
 
 
-def test_the_role_that_uploads_the_page_has_no_other_permission(paged: SynthesizedTemplate) -> None:
-    (role,) = [id for id in paged.resources("AWS::IAM::Role") if id.startswith("PageFiles")]
-    assert "ManagedPolicyArns" not in paged.properties("AWS::IAM::Role")[role]
-    policies = [it for it in paged.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
+def test_the_role_that_uploads_the_page_has_no_other_permission(other: SynthesizedTemplate) -> None:
+    (role,) = [id for id in other.resources("AWS::IAM::Role") if id.startswith("PageFiles")]
+    assert "ManagedPolicyArns" not in other.properties("AWS::IAM::Role")[role]
+    policies = [it for it in other.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
     (statements,) = (policy["PolicyDocument"]["Statement"] for policy in policies)
     may = {action for statement in statements for action in as_list(statement["Action"])}
     assert may == {
@@ -988,18 +979,18 @@ def test_the_role_that_uploads_the_page_has_no_other_permission(paged: Synthesiz
         "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation",
     }  # fmt: skip
     assert not [it for it in statements if it["Resource"] == "*"]
-    (uploader,) = [it for id, it in paged.properties("AWS::Lambda::Function").items() if "BucketDeployment" in id]
+    (uploader,) = [it for id, it in other.properties("AWS::Lambda::Function").items() if "BucketDeployment" in id]
     assert uploader["Role"] == {"Fn::GetAtt": [role, "Arn"]}
-    log = paged.properties("AWS::Logs::LogGroup")[uploader["LoggingConfig"]["LogGroup"]["Ref"]]
-    assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
+    log = other.properties("AWS::Logs::LogGroup")[uploader["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert log["RetentionInDays"] == OTHER.log_retention_days
 
 
-def test_a_sign_in_for_the_page_returns_only_to_the_page(paged: SynthesizedTemplate) -> None:
-    client = paged.only_properties("AWS::Cognito::UserPoolClient")
+def test_a_sign_in_for_the_page_returns_only_to_the_page(other: SynthesizedTemplate) -> None:
+    client = other.only_properties("AWS::Cognito::UserPoolClient")
     (page,) = client["CallbackURLs"]
     assert client["LogoutURLs"] == [page]
-    assert page == paged.body["Outputs"]["PageUrl"]["Value"]
-    api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
+    assert page == other.body["Outputs"]["PageUrl"]["Value"]
+    api = other.properties("AWS::Lambda::Function")[other.function("api")]
     assert api["Environment"]["Variables"]["PAGE_URL"] == page
-    (client_id,) = paged.resources("AWS::Cognito::UserPoolClient")
-    assert paged.only_properties("AWS::Cognito::ManagedLoginBranding")["ClientId"] == {"Ref": client_id}
+    (client_id,) = other.resources("AWS::Cognito::UserPoolClient")
+    assert other.only_properties("AWS::Cognito::ManagedLoginBranding")["ClientId"] == {"Ref": client_id}
