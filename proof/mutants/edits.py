@@ -1,4 +1,4 @@
-"""Plants a fault in the product: it edits the source text of one function, or the synthesized template.
+"""Plants a fault in the product: it edits the source text of one function.
 
 An edit shows the fault as a developer's slip: the old text and the new text. Nothing is written to a file.
 
@@ -8,19 +8,15 @@ mails and metrics with literal values. It computes no expected value with the pr
 test too, which passes without the fault.
 """
 
-import copy
 import inspect
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
-from unittest import mock
 
 from local.world.harness import ShopHarness
 from proof.simulation.mutations import Plant
-from stacks import synth_cache
 
 Check = Callable[[ShopHarness], None]
 """A test of this folder. It gets an empty shop."""
@@ -81,43 +77,3 @@ def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeTy
             return code
         codes += [one for one in code.co_consts if isinstance(one, CodeType)]
     raise AssertionError(f"the edited source has no {function.__qualname__}")
-
-
-def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
-    """Return a patch that edits the resources, by logical id, of each template that synth_cache loads."""
-
-    @contextmanager
-    def planted() -> Iterator[None]:
-        real = synth_cache.load_template
-
-        def load_edited(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
-            body = real(stack, context)
-            before = copy.deepcopy(body)
-            edit(body["Resources"])
-            assert body != before, "the edit must change the template"
-            return body
-
-        with mock.patch.object(synth_cache, "load_template", load_edited):
-            yield
-
-    return planted
-
-
-def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
-    """Remove an IAM action from the role of a Lambda in a template. `module`: the module of the Lambda's handler."""
-    functions = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"]
-    (role,) = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["Handler"].split(".")[-2] == module]
-    for resource in resources.values():
-        if resource["Type"] == "AWS::IAM::Policy" and {"Ref": role} in resource["Properties"]["Roles"]:
-            for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
-                actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-                statement["Action"] = [one for one in actions if one != action]
-
-
-def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
-    """Replace a text in the stream filters of a template, which are JSON in JSON, and in the rules of queues."""
-    for resource in resources.values():
-        if resource["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule"):
-            before = json.dumps(resource["Properties"], separators=(",", ":"))
-            after = before.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1]).replace(old, new)
-            resource["Properties"] = json.loads(after)

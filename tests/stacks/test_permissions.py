@@ -19,6 +19,7 @@ from functions.shop import (
     activity,
     cancellation,
     companies,
+    customer_names,
     customers,
     follows,
     imports,
@@ -33,6 +34,7 @@ from functions.shop import (
 )
 from functions.shop.erasure import erase_customer
 from functions.shop.lists import ListRequest
+from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import REGION
 from local.world.expiry import expire_until
 from local.world.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
@@ -355,6 +357,8 @@ def _services(condition: Any) -> list[str]:
 def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
     """Record the permissions that the calls of each function need, by module. Calls outside handlers are the API's."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
+    monkeypatch.setattr(customer_names, "ORDERS_PER_PAGE", 1)
+    monkeypatch.setenv("PAGE_SIZE", "1")
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
     working = ["api"]
@@ -404,6 +408,16 @@ def serve_guests_and_a_webhook(harness: ShopHarness) -> None:
     assert webhook_retries.handler({}, None)["failed"] == 2
 
 
+def join_a_company_and_follow(shop: ShopContext) -> None:
+    """Let Ann buy for a company, and let Bob follow the mug, so that its followers are two pages."""
+    bob = Caller("bob")
+    customers.register_customer(shop, bob, "bob@example.com", "Bob Birch")
+    follows.follow_product(shop, bob, "mug")
+    companies.create_company(shop, STAFF, "acme", "Acme")
+    companies.add_member(shop, STAFF, "acme", ANN.id)
+    companies.get_company_with_members(shop, ListRequest(ANN, 20), "acme")
+
+
 def export_lists(harness: ShopHarness) -> None:
     since, until = (to_instant(harness.now() + timedelta(days=days)) for days in (-30, 1))
     for name in get_args(ListName):
@@ -417,9 +431,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     shop = harness.shop
     harness.open_shop(available=10)
     products.list_products_in_category(shop, ListRequest(ANN, 20), "/")
-    companies.create_company(shop, STAFF, "acme", "Acme")
-    companies.add_member(shop, STAFF, "acme", ANN.id)
-    companies.get_company_with_members(shop, ListRequest(ANN, 20), "acme")
+    join_a_company_and_follow(shop)
     customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
     mugs = {"product_id": "mug", "name": "Red mug", "price": 1250, "currency": "EUR"}
     lines = [imports.ParsedLine(1, mugs, 5), imports.ParsedLine(2, {**mugs, "product_id": "jug"}, 5)]
@@ -427,6 +439,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     activity.list_activity_of_day(shop, ListRequest(STAFF, 20), "2026-11-21")
     sold, cancelled = harness.place_order("sold", mug=2, pot=1), harness.place_order("cancelled")
     started_payments.start_payment(shop, harness.provider, ANN, harness.place_order("lapsed"))
+    customers.change_profile(shop, ANN, ANN.id, "Ann Birch")
     harness.process_all()
     harness.pay_order(sold)
     cancellation.cancel_order(shop, ANN, cancelled)
@@ -445,7 +458,6 @@ def test_every_function_has_the_permissions_for_processing_orders(
     reviews.list_reviews_of_product(shop, ListRequest(ANN, 20), "mug")
     follows.follow_product(shop, ANN, "mug")
     follows.list_followers_of_product(shop, ListRequest(STAFF, 20), "mug")
-    monkeypatch.setenv("PAGE_SIZE", "1")
     products.update_product(shop, STAFF, "mug", price=990)
     products.create_product(shop, STAFF, "cup", "Cup", 990, "EUR", 1)
     follows.follow_product(shop, ANN, "cup")
