@@ -23,9 +23,7 @@ from functions.shop.invoices import SignedLink, get_invoice_by_link
 from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, STAFF, ShopHarness
-from proof.mutants.test_access import open_api
 from proof.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
-from proof.support.http_client import Token
 from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
@@ -43,8 +41,7 @@ handle = partial(failed_ids, notifications)
 
 
 def test_a_mail_has_the_language_that_its_customer_chose(harness: ShopHarness, order_id: str) -> None:
-    with open_api(harness) as api:
-        api.call("PATCH", "/customers/me", Token("ann"), {"language": "de"})
+    customers.change_profile(harness.shop, ANN, ANN.id, language="de")
     assert handle(*messages(harness)) == []
     (mail,) = harness.sent_mails()
     assert mail.subject == f"Wir haben Ihre Bestellung {order_id[:8].upper()} erhalten"
