@@ -7,7 +7,7 @@ from unittest import mock
 from functions.model import copies, entities
 from functions.model.entities import Shards
 from functions.runtime import clients
-from functions.shop import cancellation, placing, returns, sales
+from functions.shop import cancellation, placing, sales
 from functions.shop.lists import ListRequest
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.commands.drift import DriftCheck
@@ -42,16 +42,6 @@ def assert_sales_last_400_days(harness: ShopHarness) -> None:
     "a later write moves the end of a sale",
     edit_code(copies.sales_of_order, ("fromisoformat(order.placed_at)", "fromisoformat(order.updated_at)")),
 )
-def test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    assert_sales_last_400_days(harness)
-    harness.advance_days(20)
-    returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
-    harness.process_all()
-    assert sold(harness) == [(order_id, 2, 1)]
-    assert_sales_last_400_days(harness)
-
-
 @detects(
     "a restore moves the end of a sale",
     edit_code(
