@@ -1,4 +1,4 @@
-"""Tests that the types of docs/how-to/generate-a-client.md fit all events of a shop, with the commands of that page."""
+"""Tests that the types of docs/how-to/generate-a-client.md fit all events, with the commands of that page."""
 
 import importlib
 import json
@@ -16,7 +16,6 @@ import pytest
 from pydantic import ValidationError
 
 from docs.generate import DOCS
-from local.world.harness import ShopHarness
 from tests.docs.test_generate import publish_everything
 from tools import locks
 
@@ -55,8 +54,8 @@ def run(folder: Path, *command: str | Path, code: int = 0) -> str:
 
 
 @pytest.fixture
-def published(harness: ShopHarness) -> Events:
-    return publish_everything(harness)
+def published() -> Events:
+    return publish_everything()
 
 
 @pytest.fixture
