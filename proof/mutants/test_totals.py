@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from functions.dynamodb import writes
 from functions.handlers import copies_reader
 from functions.model import entities, totals
 from functions.runtime import clients
@@ -14,8 +13,8 @@ from functions.shop import cancellation
 from local.world.harness import ANN, WAREHOUSE, ShopHarness
 from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import number, stored_items, text
-from proof.simulation.mutations import patch_attribute, without_condition
-from proof.support.client_faults import record_calls, run_before_call
+from proof.simulation.mutations import patch_attribute
+from proof.support.client_faults import record_calls
 
 
 def pay_order(harness: ShopHarness, key: str, **quantities: int) -> str:
@@ -53,21 +52,6 @@ def test_of_two_changes_of_an_order_in_a_batch_the_later_counts(harness: ShopHar
         assert count(harness) == 0
     assert len(writes) == 1
     assert (units(harness), sales(harness)) == ({"mug": 1}, (1, 1, 1250))
-
-
-@detects(
-    "totals are updated without a condition", patch_attribute(copies_reader, "update", without_condition(writes.update))
-)
-def test_two_readers_that_count_the_same_product_at_once_lose_nothing(harness: ShopHarness) -> None:
-    harness.open_shop(available=100)
-    pay_order(harness, "key-1", mug=1)
-    assert count(harness) == 0
-    pay_order(harness, "key-2", mug=2)
-    records = harness.new_records()
-    pay_order(harness, "key-3", mug=3)
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: count(harness)):
-        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
-    assert (units(harness), sales(harness)) == ({"mug": 6}, (3, 6, 6 * 1250))
 
 
 @detects(

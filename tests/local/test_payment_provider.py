@@ -181,11 +181,17 @@ def test_stripes_test_cards_refund_as_they_do_there(
 
 
 def test_the_provider_keeps_its_state_over_a_restart(start: Callable[[], RecordingProvider]) -> None:
+    def decline(provider: RecordingProvider) -> Any:
+        headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": "confirm"}
+        form = urlencode({"payment_method": "pm_card_chargeDeclined"}).encode()
+        return provider.answer("POST", f"/v1/payment_intents/{started.id}/confirm", headers, form).body
+
     before = start()
-    payment_id = paid(before)
-    given = give(before, payment_id, 2000)
-    before.told(2)
+    payment_id, started = paid(before), before.start_payment()
+    given, declined = give(before, payment_id, 2000), decline(before)
+    assert before.told(3)[0] == ("payment_intent.payment_failed", "requires_payment_method")
     after = start()
+    assert decline(after) == declined
     assert HttpPaymentProvider(after.url, KEY).refunds_of(payment_id) == [given]
     assert give(after, payment_id, 2000) == given, "the provider still knows the key"
     with pytest.raises(ProviderRejected):
@@ -270,23 +276,6 @@ def test_only_the_api_key_or_a_client_secret_opens_a_payment(provider: Recording
     assert ask_as("", "POST", f"{one}/confirm", **paying).json()["status"] == "succeeded"
     basic = urllib3.make_headers(basic_auth=f"{KEY}:")["authorization"]
     assert ask_as(basic, "GET", one).json()["status"] == "succeeded"
-
-
-def test_a_started_payment_and_a_declined_confirmation_are_kept_over_a_restart(
-    start: Callable[[], RecordingProvider],
-) -> None:
-    def ask_provider(provider: RecordingProvider, path: str, key: str, **form: str) -> Any:
-        headers = {"Authorization": f"Bearer {KEY}", "Idempotency-Key": key}
-        return provider.answer("POST", f"/v1/payment_intents{path}", headers, urlencode(form).encode()).body
-
-    started = ask_provider(before := start(), "", "start", **{name: str(value) for name, value in STARTED.items()})
-    paying = {"payment_method": "pm_card_chargeDeclined"}
-    declined = ask_provider(before, f"/{started['id']}/confirm", "confirm", **paying)
-    told = before.told(1)
-    after = start()
-    assert ask_provider(after, "", "start", **{name: str(value) for name, value in STARTED.items()}) == started
-    assert ask_provider(after, f"/{started['id']}/confirm", "confirm", **paying) == declined
-    assert told == [("payment_intent.payment_failed", "requires_payment_method")]
 
 
 @pytest.mark.parametrize(
