@@ -53,7 +53,6 @@ class Glossary(NamedTuple):
     folders: Mapping[str, str]
     lambdas: Mapping[str, str]
     ordinary: list[str]
-    exceptions: list[Mapping[str, str]]
 
     @property
     def words(self) -> list[Word]:
@@ -81,11 +80,10 @@ def find_misuses(names: Iterator[Name], glossary: Glossary) -> Iterator[str]:
         for scope, texts in word.not_used.items()
         for text in texts
     ]
-    kept = {(one["scope"], one["name"]) for one in glossary.exceptions}
     for name in names:
         normalized = normalize(name.scope, name.text)
         for scope, sought, text, word in forbidden:
-            if scope == name.scope and sought in normalized and (scope, name.text) not in kept:
+            if scope == name.scope and sought in normalized:
                 at = f"{name.path}:{name.line}: the {scope} {name.text!r}"
                 yield f"{at} contains {text!r}. The word for it is {word!r} (docs/glossary.toml)"
 

@@ -58,12 +58,3 @@ def test_the_glossary_contradicts_nothing() -> None:
 def test_every_folder_and_every_lambda_of_the_glossary_is_there() -> None:
     assert [folder for folder in GLOSSARY.folders if not (PROJECT / folder).is_dir()] == []
     assert set(GLOSSARY.lambdas) == {path.stem for path in (PROJECT / "functions/handlers").glob("[a-z]*.py")}
-
-
-def test_each_exception_has_a_reason_and_is_needed() -> None:
-    assert len(GLOSSARY.exceptions) <= 10
-    assert list(find_misuses(list_names(), GLOSSARY)) == []
-    for one in GLOSSARY.exceptions:
-        assert one["reason"]
-        others = [each for each in GLOSSARY.exceptions if each != one]
-        assert list(find_misuses(list_names(), GLOSSARY._replace(exceptions=others)))
