@@ -28,7 +28,7 @@ from ops.item_size import item_bytes
 from proof.scale.units import index_writes
 from proof.support.samples import SAMPLES, order
 from stacks.stage import STAGES
-from tests.local.test_seed import ORDERS, play
+from tests.local.test_seed import play
 from tests.ops.test_capacity import RULES, TRAFFIC
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PAGE = " ".join((DOCS / "modelling.md").read_text(encoding="utf-8").split())
 PRICES = load_prices()
 STANDARD, OTHERS, CACHES = PRICES["table_classes"]["STANDARD"], PRICES["others"], PRICES["caches"]
 RECORDED = json.loads((DOCS.parent / "proof/support/recorded_units.json").read_text(encoding="utf-8"))
-MILLION, MONTH_HOURS = 1_000_000, 730
+ORDERS, MILLION, MONTH_HOURS = 200, 1_000_000, 730
 WRITE_UNIT, READ_UNIT = 1024, 4096
 INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
 Item = Mapping[str, Any]
@@ -51,7 +51,6 @@ def assert_page_says(sentence: str) -> None:
 @pytest.fixture(scope="module")
 def seeded() -> list[Item]:
     """The items of a shop that `make fill ORDERS=200` filled."""
-    assert ORDERS == 200
     return list(play(ORDERS)[0].table.items.values())
 
 
