@@ -75,10 +75,10 @@ def note(said: str) -> Callable[[Any], Outcome]:
     return run
 
 
-def prove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str, shop_step: Any = None) -> int:
+def prove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> int:
     """Run `make prove` in the account, with a real deploy step and one step in place of all steps that use the shop."""
     deploy = next(one for one in STEPS if one.name == "deploy")
-    smoke = Step("smoke", "-", shop_step or note("smoke"), NotHere("-"))
+    smoke = Step("smoke", "-", note("smoke"), NotHere("-"))
     steps = [deploy, smoke, Step("probes", "-", note("probes"), NotHere("-"), needs_shop=False)]
     monkeypatch.setattr(program, "STEPS", steps)
     return program.main(["--stage", "dev", "--report", str(tmp_path), *options])
