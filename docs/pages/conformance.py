@@ -49,8 +49,8 @@ it was not played.
         yield markdown.render_table(("name", "fact", "known", *map(_title, recorded)), rows)
     yield "## Differences"
     yield """
-`python -m proof.conformance --reproduce NAME` prints a report of a difference for an issue tracker, with a script or
-a command that shows it. Records have the numbers of the probe's writes, and [1, 2] is a batch of two records."""
+`python -m proof.conformance --reproduce NAME` prints a report of a difference for an issue tracker, with a script that
+needs only boto3. Records have the numbers of the probe's writes, and [1, 2] is a batch of two records."""
     for system in recorded:
         yield from _differences(system, recorded[system]["results"])
     yield "## Open questions\n\nOnly a real account can answer these:"

@@ -1,23 +1,25 @@
-"""Writes the report of a difference for an emulator's issue tracker, with a script or a command that shows it."""
+"""Writes the report of a difference for an emulator's issue tracker, with a script that is made from the probe."""
 
 import inspect
 import pprint
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from types import FunctionType
 from typing import Any
 
-from proof.conformance.probes.kinds import Probe, Request, ServiceProbe
+from proof.conformance.probes.kinds import ALWAYS, Call, Failing, MappingProbe, Probe, Request, ServiceProbe, Write
 from proof.conformance.results import DIFFERS, how_known
 from proof.conformance.runners import resources
+from proof.conformance.runners.deployment import ON_DEMAND, ONE_PARTITION, STREAM, TWO_KEYS
+from proof.conformance.runners.model import deletions, image, item_key
 from proof.conformance.runners.services import MAKERS, UNDO, table_request
 
 WIDTH = 116
 MODULES = {
     "io": "import io",
     "json": "import json",
+    "os": "import os",
     "secrets": "import secrets",
     "sys": "import sys",
     "time": "import time",
@@ -61,24 +63,8 @@ def check(answer: Any, expected: dict[str, Any]) -> None:
 '''
 
 
-SCRIPT = """
-Save this as `reproduce.py`, install boto3, and run `python reproduce.py http://127.0.0.1:4566`. Without an address, the
-script asks AWS. It deletes what it creates.
-"""
-COMMAND = """
-Install the package aws-conformance, and run this command. It deletes what it creates:
-
-```sh
-aws-conformance --endpoint http://127.0.0.1:4566 {name}
-```
-
-It plays this fact:
-"""
-"""How a fact about mappings is shown, which needs a function that counts its invocations."""
-
-
 class NoReproduction(Exception):
-    """No deployed system can show this fact, for the reason in the text."""
+    """A script cannot show this fact, for the reason in the text."""
 
 
 class _Code(str):
@@ -92,8 +78,7 @@ class _Code(str):
 
 def render_report(probe: Probe, found: Mapping[str, str]) -> str:
     """Return a report in Markdown. `found`: the result of the probe by the system. Raises NoReproduction."""
-    if probe.not_deployable_because:
-        raise NoReproduction(f"{probe.name} cannot be reproduced: {probe.not_deployable_because}")
+    script = render_script(probe)
     known = {
         "documented": f"AWS's documentation says so: {probe.source}",
         "observed": f"A run on AWS showed it. AWS's documentation: {probe.source}",
@@ -105,9 +90,6 @@ def render_report(probe: Probe, found: Mapping[str, str]) -> str:
     observed = "\n".join(
         f"- {system}: {result.removeprefix(DIFFERS)}" for system, result in found.items() if result.startswith(DIFFERS)
     )
-    how, code = COMMAND, _assign("", _given(probe))
-    if isinstance(probe, ServiceProbe):
-        how, code = SCRIPT, render_script(probe)
     return f"""# {probe.says}
 
 {known}
@@ -117,23 +99,35 @@ def render_report(probe: Probe, found: Mapping[str, str]) -> str:
 {observed or "No recorded run differs from it."}
 
 ## Reproduce it
-{how.format(name=probe.name)}
+
+Save this as `reproduce.py`, install boto3, and run `python reproduce.py http://127.0.0.1:4566`. Without an address, the
+script asks AWS. It deletes what it creates.
+
 ```python
-{code.strip()}
+{script.strip()}
 ```
 """
 
 
-def render_script(probe: ServiceProbe) -> str:
-    """Return a script that shows a probe. Its only parameter is an endpoint."""
-    body = _service_script(probe)
-    imports = [line for name, line in MODULES.items() if re.search(rf"\b{re.escape(name)}\b", body)]
+def render_script(probe: Probe) -> str:
+    """Return a script that shows a probe. Its only parameter is an endpoint. Raises NoReproduction."""
+    if probe.not_deployable_because:
+        raise NoReproduction(f"{probe.name} has no script: {probe.not_deployable_because}")
+    match probe:
+        case ServiceProbe():
+            body = _service_script(probe)
+        case MappingProbe():
+            body = _mapping_script(probe)
+        case _:
+            raise NoReproduction(f"{probe.name} has no script: it plays a mapping of a queue")
+    outside = re.sub(r"FUNCTION = '''.*?'''", "", body, flags=re.DOTALL)
+    imports = [line for name, line in MODULES.items() if re.search(rf"\b{re.escape(name)}\b", outside)]
     return "\n".join([f'"""{probe.says}"""', "", *imports, "", body])
 
 
-def _with_functions(body: list[str]) -> str:
-    """Return a script: its fixed parts, the functions of resources.py that the body uses, and the body."""
-    text = "\n".join(body)
+def _with_functions(parts: list[str], body: list[str]) -> str:
+    """Return a script: the parts, the functions of resources.py that the body and the parts use, and the body."""
+    text = "\n".join([*parts, *body])
     everything = {name: one for name, one in vars(resources).items() if isinstance(one, FunctionType)}
     used: set[str] = set()
     while new := {name for name in everything if re.search(rf"(?<!def )\b{name}\(", text)} - used:
@@ -142,7 +136,7 @@ def _with_functions(body: list[str]) -> str:
     sources = [inspect.getsource(function) for name, function in everything.items() if name in used]
     sources = [re.sub(r"  # noqa.*", "", re.sub(r": Client\b", ": Callable[[str], Any]", one)) for one in sources]
     inside = ["with ExitStack() as undo:", *(textwrap.indent(line, "    ") for line in body)]
-    return "\n\n\n".join(one.strip("\n") for one in [HEAD, SEND, CHECK, *sources, "\n".join(inside)])
+    return "\n\n\n".join(one.strip("\n") for one in [*parts, *sources, "\n".join(inside)])
 
 
 def _assign(start: str, value: Any, names: Iterable[str] = (), end: str = "") -> str:
@@ -157,13 +151,8 @@ def _service_script(probe: ServiceProbe) -> str:
     if "$region" in text:
         body.append("names['region'] = client('sts').meta.region_name")
     if "$table" in text:
-        body += [
-            _assign("table_request = ", table_request(probe), names),
-            "client('dynamodb').create_table(TableName=prefix, **table_request)",
-            "undo.callback(client('dynamodb').delete_table, TableName=prefix)",
-            "client('dynamodb').get_waiter('table_exists').wait(TableName=prefix)",
-            "names['table'] = prefix",
-        ]
+        body += _create_table("prefix", table_request(probe), names)
+        body.append("names['table'] = prefix")
     for make in dict.fromkeys(make for name, make in MAKERS.items() if re.search(rf"\${name}\b", text)):
         body.append(f"names |= {make.__name__}(client, undo, prefix)")
     if "$sender" in text:
@@ -172,7 +161,17 @@ def _service_script(probe: ServiceProbe) -> str:
     for request in probe.requests:
         body.append("")
         body += _request(request, names)
-    return _with_functions(body)
+    return _with_functions([HEAD, SEND, CHECK], body)
+
+
+def _create_table(name: str, request: Mapping[str, Any], names: Iterable[str] = ()) -> list[str]:
+    """Return the lines that create a table. `name`: an expression."""
+    return [
+        _assign("table_request = ", request, names),
+        f"client('dynamodb').create_table(TableName={name}, **table_request)",
+        f"undo.callback(client('dynamodb').delete_table, TableName={name})",
+        f"client('dynamodb').get_waiter('table_exists').wait(TableName={name})",
+    ]
 
 
 def _request(request: Request, names: list[str]) -> Iterator[str]:
@@ -209,16 +208,7 @@ def _as_code(value: Any, names: list[str]) -> Any:
             return {_as_code(key, names): _as_code(element, names) for key, element in value.items()}
         case list() | tuple():
             return [_as_code(element, names) for element in value]
-        case _ if is_dataclass(value):
-            given = ", ".join(f"{name}={_as_code(one, names)!r}" for name, one in _given(value).items())
-            return _Code(f"{type(value).__name__}({given})")
     return value
-
-
-def _given(part: Any) -> dict[str, Any]:
-    """Return the fields of a probe, or of a part of it, that differ from their defaults."""
-    found = {one.name: (getattr(part, one.name), one.default) for one in fields(part)}
-    return {name: value for name, (value, default) in found.items() if value not in (default, {}, ())}
 
 
 def _text(text: str, names: list[str]) -> Any:
@@ -237,3 +227,183 @@ def _text(text: str, names: list[str]) -> Any:
             return text
         parts = [f"names[{part!r}]" if place % 2 else repr(part) for place, part in enumerate(split)]
     return _Code(" + ".join(part for part in parts if part != "''"))
+
+
+def _mapping_script(probe: MappingProbe) -> str:
+    one_partition = len({write.item for write in probe.writes}) > 1
+    create = [
+        "table, log = f'{prefix}-table', f'{prefix}-log'",
+        *_create_table("log", TWO_KEYS | ON_DEMAND),
+        *_create_table("table", TWO_KEYS | STREAM | (ONE_PARTITION if one_partition else ON_DEMAND)),
+        "stream = client('dynamodb').describe_table(TableName=table)['Table']['LatestStreamArn']",
+        "create_function(undo, log)",
+    ]
+    settings = {"StartingPosition": "TRIM_HORIZON", **probe.settings}
+    destination = settings.pop("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    if destination == "$bucket":
+        create += ["bucket = new_bucket(client, undo, f'{prefix}-failures')", "destination = f'arn:aws:s3:::{bucket}'"]
+    elif destination:
+        create.append("queue, destination = new_queue(client, undo, f'{prefix}-failures')")
+    if destination:
+        settings["DestinationConfig"] = {"OnFailure": {"Destination": _Code("destination")}}
+    start = [
+        _assign("settings = ", settings),
+        "request = {'FunctionName': prefix, 'EventSourceArn': stream, **settings}",
+    ]
+    if probe.refused:
+        start.append("answer = send('lambda', 'create_event_source_mapping', request)")
+        start.append("print('refused' if 'Error' in answer else 'accepted  <- DIFFERS: AWS refuses these settings')")
+        start.append("if 'UUID' in answer:")
+        start.append("    client('lambda').delete_event_source_mapping(UUID=answer['UUID'])")
+        return _with_functions([HEAD, _function_source(probe), CREATE_FUNCTION, SEND], [*create, *start])
+    start += [
+        "start = lambda: client('lambda').create_event_source_mapping(**request)['UUID']",
+        "mapping = retry_until_role_is_known(start)",
+        "undo.callback(client('lambda').delete_event_source_mapping, UUID=mapping)",
+        "while client('lambda').get_event_source_mapping(UUID=mapping)['State'] != 'Enabled':",
+        "    time.sleep(1)",
+    ]
+    sort = "sorted" if probe.any_order else "list"
+    show = [
+        f"time.sleep({probe.watch_seconds + (8 if probe.behaviour or not probe.calls else 0):g})",
+        "give_up = time.time() + 60",
+        f"while len(calls(log)) < {len(probe.calls)} and time.time() < give_up:",
+        "    time.sleep(1)",
+        "made = calls(log)",
+        "for numbers, at in made:",
+        "    print(f'{at - made[0][1]:5.1f} s: records {numbers}')",
+        _assign("expected = ", [list(call.records) for call in probe.calls], end=_times(probe.calls)),
+        f"agrees = {sort}(one for one, _ in made) == {sort}(expected)",
+        "print(f'AWS invokes with {expected}' + ('' if agrees else '  <- DIFFERS'))",
+    ]
+    if destination == "$bucket":
+        show.append("for one in client('s3').list_objects_v2(Bucket=bucket).get('Contents', []):")
+        show.append("    print(client('s3').get_object(Bucket=bucket, Key=one['Key'])['Body'].read().decode())")
+    elif destination:
+        show.append("for one in client('sqs').receive_message(QueueUrl=queue, WaitTimeSeconds=5).get('Messages', []):")
+        show.append("    print(one['Body'])")
+    if destination:
+        show.append(f"print({'AWS sends: ' + (', '.join(map(str, probe.failed_batches)) or 'nothing')!r})")
+    body = [*create, "", *_writes(probe, late=False), *start, "", *_writes(probe, late=True), *show]
+    return _with_functions([HEAD, _function_source(probe), CREATE_FUNCTION, CALLS], body)
+
+
+def _times(calls: tuple[Call, ...]) -> str:
+    times = [f"{call.at:g} s" for call in calls if call.at is not None]
+    return f"  # at {', '.join(times)}" if times else ""
+
+
+def _writes(probe: MappingProbe, *, late: bool) -> Iterator[str]:
+    """Yield the lines of the writes before or after the start of the mapping. Equal writes become a loop."""
+    waited = 0.0
+    numbered = [(number, one) for number, one in enumerate(probe.writes, 1) if (one.at > 0) == late]
+    while numbered:
+        first, write = numbered[0]
+        same = [number for number, one in numbered if one == write and write.action == "put"]
+        count = next((place for place, number in enumerate(same) if number != first + place), len(same)) or 1
+        at = write.at - (probe.calls[0].at or 0 if write.follows_call else 0)
+        if write.follows_call and not waited:
+            yield "while not calls(log):"
+            yield "    time.sleep(0.2)"
+        if at > waited:
+            yield f"time.sleep({at - waited:g})"
+            waited = at
+        yield from _write(first, count, write)
+        numbered = numbered[count:]
+
+
+def _write(first: int, count: int, write: Write) -> Iterator[str]:
+    if write.action == "delete":
+        yield _assign("client('dynamodb').delete_item(TableName=table, Key=", item_key(write), end=")")
+        return
+    item = {**image(first, write), "n": {"N": _Code("str(number)" if count > 1 else repr(str(first)))}}
+    if count > 1:
+        yield f"for number in range({first}, {first + count}):"
+    put = _assign("client('dynamodb').put_item(TableName=table, Item=", item, end=")")
+    yield textwrap.indent(put, "    " if count > 1 else "")
+
+
+CREATE_FUNCTION = """
+
+def create_function(undo: ExitStack, log: str) -> None:
+    iam, functions, code = client('iam'), client('lambda'), io.BytesIO()
+    trust = {'Effect': 'Allow', 'Principal': {'Service': 'lambda.amazonaws.com'}, 'Action': 'sts:AssumeRole'}
+    allow = {'Effect': 'Allow', 'Action': ['dynamodb:*', 's3:*', 'sqs:*'], 'Resource': '*'}
+    policies = [json.dumps({'Version': '2012-10-17', 'Statement': [one]}) for one in (trust, allow)]
+    role = iam.create_role(RoleName=prefix, AssumeRolePolicyDocument=policies[0])['Role']['Arn']
+    undo.callback(iam.delete_role, RoleName=prefix)
+    iam.put_role_policy(RoleName=prefix, PolicyName='all', PolicyDocument=policies[1])
+    undo.callback(iam.delete_role_policy, RoleName=prefix, PolicyName='all')
+    with zipfile.ZipFile(code, 'w') as archive:
+        archive.writestr('function.py', FUNCTION)
+    request = {'FunctionName': prefix, 'Runtime': 'python3.13', 'Handler': 'function.handler', 'Role': role}
+    request |= {'Timeout': 3, 'Code': {'ZipFile': code.getvalue()}, 'Environment': {'Variables': {'LOG': log}}}
+    retry_until_role_is_known(lambda: functions.create_function(**request))
+    undo.callback(functions.delete_function, FunctionName=prefix)
+    functions.get_waiter('function_active_v2').wait(FunctionName=prefix)
+"""
+CALLS = """
+def calls(log: str) -> list[tuple[list[int], float]]:
+    key = {'KeyConditionExpression': 'PK = :call', 'ExpressionAttributeValues': {':call': {'S': 'call'}}}
+    items = client('dynamodb').query(TableName=log, ConsistentRead=True, **key)['Items']
+    return [(json.loads(item['numbers']['S']), float(item['SK']['S'].split()[0])) for item in items]
+"""
+USES = '''
+
+def uses(rule):
+    """Count one more use of a rule, and return the number of its uses."""
+    key = {"PK": {"S": "uses"}, "SK": {"S": rule}}
+    change = {"UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
+    answer = dynamodb.update_item(TableName=os.environ["LOG"], Key=key, ReturnValues="UPDATED_NEW", **change)
+    return int(answer["Attributes"]["n"]["N"])
+'''
+
+
+def _function_source(probe: MappingProbe) -> str:
+    """Return the function of a probe as an assignment of its source. It logs each invocation, then answers."""
+    number = 'int(change["NewImage"]["n"]["N"])'
+    if removed := deletions(probe):
+        number = f'{number} if "NewImage" in change else {removed!r}[change["Keys"]["PK"]["S"]]'
+    lines = [
+        "def handler(event, context):",
+        "    changes = [record['dynamodb'] for record in event['Records']]",
+        f"    numbers = {{{number}: change['SequenceNumber'] for change in changes}}",
+        "    item = {'PK': {'S': 'call'}, 'SK': {'S': f'{time.time():.3f} {uuid.uuid4()}'}}",
+        "    numbers_item = {'numbers': {'S': json.dumps([*numbers])}}",
+        "    dynamodb.put_item(TableName=os.environ['LOG'], Item={**item, **numbers_item})",
+        *([f"    time.sleep({probe.function_seconds})"] if probe.function_seconds else []),
+        *(f"    {line}" for line in _rules(probe.behaviour)),
+        "    return {'batchItemFailures': []}",
+    ]
+    counts = any(rule.times != ALWAYS for rule in probe.behaviour)
+    head = 'import json\nimport os\nimport time\nimport uuid\n\nimport boto3\n\ndynamodb = boto3.client("dynamodb")\n'
+    source = head + (USES if counts else "") + "\n\n" + "\n".join(lines)
+    return f"\nFUNCTION = '''\n{source}\n'''"
+
+
+def _rules(rules: tuple[Failing, ...]) -> Iterator[str]:
+    """Yield the lines of the function that answer as the rules say. The first rule that applies decides."""
+    for index, rule in enumerate(rules):
+        counted = f" and uses('{index}') <= {rule.times}" if rule.times != ALWAYS else ""
+        yield f"rule_{index} = {rule.record} in numbers{counted}"
+    reports = [f"({rule.record}, rule_{index})" for index, rule in enumerate(rules) if rule.by == "report"]
+    for index, rule in enumerate(rules):
+        yield f"if rule_{index}:"
+        match rule.by:
+            case "error":
+                yield f"    raise RuntimeError('record {rule.record}')"
+            case "timeout":
+                yield "    time.sleep(6)"
+            case "answer":
+                yield f"    return {_answer(rule.answer)!r}"
+            case "report":
+                yield f"    failed = [numbers[number] for number, applies in [{', '.join(reports)}] if applies]"
+                yield "    return {'batchItemFailures': [{'itemIdentifier': one} for one in failed]}"
+
+
+def _answer(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _answer(element) for key, element in value.items()}
+    if isinstance(value, list):
+        return [_answer(element) for element in value]
+    return _Code(f"numbers[{value[1:]}]") if isinstance(value, str) and value.startswith("$") else value

@@ -94,7 +94,7 @@ def test_a_fact_that_a_run_on_aws_confirms_is_observed(monkeypatch: pytest.Monke
             "No emulator of AWS answers at http://127.0.0.1:9. Start it, or correct",
         ),
         (["--endpoint", "127.0.0.1:9"], "No emulator of AWS answers at 127.0.0.1:9. Start it, or correct --endpoint."),
-        (["--reproduce", "age_ends_retries"], "age_ends_retries cannot be reproduced: a deployed mapping cannot read"),
+        (["--reproduce", "age_ends_retries"], "age_ends_retries has no script: a deployed mapping cannot read records"),
     ],
 )
 def test_an_error_is_a_sentence(

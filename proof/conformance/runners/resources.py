@@ -2,7 +2,7 @@
 
 Each function gets `client`, which returns the client of a service, `undo`, which deletes the resource at the end, and a
 prefix for its name. A creating function returns the values of the names in a probe ("$queue") that stand for its
-resource. A reproduction (proof/conformance/reproduction.py) of a probe has the source of the functions that it uses, so
+resource. A reproduction (proof/conformance/reproduction.py) has the source of the functions that its probe uses, so
 they use only boto3 and the standard library.
 """
 
