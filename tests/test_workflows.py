@@ -133,12 +133,12 @@ def test_the_shares_of_a_slow_lane_are_each_test_once() -> None:
     run = (PROJECT / ".ci" / "run").read_text()
     (share,) = {*re.findall(r'^lane \S+ make \S+ ARGS="--share (.*)"$', run, re.MULTILINE)}
     for marker in ("slow", "mutants"):
-        tests = [Collected(f"test_{file}.py", number, marker) for file in range(5) for number in range(4)]
-        shares = [chosen(tests, share.replace("$share", str(number))) for number in (1, 2, 3, 4)]
+        tests = [Collected(f"test_{file}.py", number, marker) for file in range(9) for number in range(4)]
+        shares = [chosen(tests, share.replace("$share", str(number))) for number in range(1, 7)]
         assert all(shares)
         assert sorted((test for share in shares for test in share), key=tests.index) == tests
         files = [{test.path for test in share} for share in shares]
-        assert (sum(map(len, files)) == 5) == (marker == "slow")
+        assert (sum(map(len, files)) == 9) == (marker == "slow")
     assert chosen(tests, "1/1") == tests
 
 
