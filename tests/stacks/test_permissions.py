@@ -408,14 +408,17 @@ def serve_guests_and_a_webhook(harness: ShopHarness) -> None:
     assert webhook_retries.handler({}, None)["failed"] == 2
 
 
-def join_a_company_and_follow(shop: ShopContext) -> None:
-    """Let Ann buy for a company, and let Bob follow the mug, so that its followers are two pages."""
-    bob = Caller("bob")
-    customers.register_customer(shop, bob, "bob@example.com", "Bob Birch")
-    follows.follow_product(shop, bob, "mug")
+def let_ann_buy_for_a_company(shop: ShopContext) -> None:
     companies.create_company(shop, STAFF, "acme", "Acme")
     companies.add_member(shop, STAFF, "acme", ANN.id)
     companies.get_company_with_members(shop, ListRequest(ANN, 20), "acme")
+
+
+def register_a_second_follower(shop: ShopContext) -> None:
+    """Let Bob follow the mug, so that its followers are two pages."""
+    bob = Caller("bob")
+    customers.register_customer(shop, bob, "bob@example.com", "Bob Birch")
+    follows.follow_product(shop, bob, "mug")
 
 
 def export_lists(harness: ShopHarness) -> None:
@@ -431,7 +434,8 @@ def test_every_function_has_the_permissions_for_processing_orders(
     shop = harness.shop
     harness.open_shop(available=10)
     products.list_products_in_category(shop, ListRequest(ANN, 20), "/")
-    join_a_company_and_follow(shop)
+    let_ann_buy_for_a_company(shop)
+    register_a_second_follower(shop)
     customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
     mugs = {"product_id": "mug", "name": "Red mug", "price": 1250, "currency": "EUR"}
     lines = [imports.ParsedLine(1, mugs, 5), imports.ParsedLine(2, {**mugs, "product_id": "jug"}, 5)]
