@@ -1,24 +1,20 @@
 """Tests the copies reader with records of a real stream: its writes, their order, and the effect of a redelivery."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 from functions.dynamodb.actors import Actor, acting_as
 from functions.handlers import copies_reader
-from functions.model.table import REVIEW, ROWS, ROWS_BY_TYPE
-from functions.model.totals import TOTAL_FIELDS, review_contributions
-from functions.runtime import environment
+from functions.model.table import REVIEW, ROWS
+from functions.model.totals import review_contributions
 from functions.shop import cancellation, products
 from local.world.expiry import expire_until
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, record_calls
-from proof.support.examples import many
 from proof.support.samples import SAMPLES
 
 Record = dict[str, Any]
@@ -97,23 +93,6 @@ def told(harness: ShopHarness) -> list[Record]:
     return list(harness.all_records)
 
 
-@pytest.fixture
-def copies_made_by(
-    harness: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
-    """Return a function that processes these batches one after the other, and returns the copies in an empty table."""
-
-    def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
-        table = new_table()
-        monkeypatch.setenv("TABLE_NAME", table)
-        environment.load_environment.cache_clear()
-        for batch in batches:
-            assert handle(*batch) == again()
-        return lying_in(harness, table)
-
-    return made
-
-
 # writes for one record ------------------------------------------------------------------------------------------------
 def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
@@ -170,50 +149,6 @@ def test_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> 
 
 
 # redelivery -----------------------------------------------------------------------------------------------------------
-def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iterator[Sequence[Record]]:
-    """Yield batches as Lambda delivers them after failures. `stops`: a batch's end, and the next batch's start."""
-    position = 0
-    for stop, back in stops:
-        end = max(position, stop % (len(told) + 1))
-        yield told[position:end]
-        position = back % (end + 1)
-    yield told[position:]
-
-
-def sums(images: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return copies and totals without the values that depend on the batches: totals of 0, and versions of totals."""
-    found = []
-    for image in images:
-        row = ROWS_BY_TYPE[image["type"]["S"]]
-        amounts = [image[name]["N"] for name in TOTAL_FIELDS.get(row, ())]
-        if not amounts:
-            found.append(image)
-        elif any(amount != "0" for amount in amounts):
-            found.append({name: value for name, value in image.items() if name != "version"})
-    return found
-
-
-@pytest.mark.thorough
-def test_copies_converge_under_every_redelivery(
-    harness: ShopHarness,
-    told: list[Record],
-    copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],
-) -> None:
-    right = sums(copies_made_by([told]))
-    lasting = DERIVED - {"Activity", "SalesMinute"}  # these items of the archived orders have expired in the shop
-    here = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] in lasting]
-    assert {image["type"]["S"] for image in here} == lasting
-    assert [image for image in right if image["type"]["S"] in lasting] == sums(here)
-    assert sums(copies_made_by([told, told])) == right
-    assert sums(copies_made_by([[record] for record in told])) == right
-    positions = some.integers(0, len(told))
-
-    @settings(max_examples=many(20, 6))
-    @given(some.lists(some.tuples(positions, positions), min_size=1, max_size=4))
-    def any_redelivery(stops: list[tuple[int, int]]) -> None:
-        assert sums(copies_made_by(list(batches_of(told, stops)))) == right
-
-    any_redelivery()
 
 
 def test_the_summary_stays_behind_until_the_other_copies_are_written(harness: ShopHarness) -> None:

@@ -1,17 +1,19 @@
-"""Names, e-mail and street addresses are in items and mails, but never in a key, on the bus or in a log line."""
+"""Names, e-mail and street addresses are in items and mails, but never in a log line or in the error of a function.
+
+tests/model/test_table.py tests the keys of items, and tests/model/test_events.py the events.
+"""
 
 import copy
 import io
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, get_args
 
 import pytest
 
-from functions.dynamodb.keys import KEY_ATTRIBUTES, to_instant
+from functions.dynamodb.keys import to_instant
 from functions.handlers import backlog_metrics, customer_erasure, event_publisher, webhook_retries
 from functions.model.entities import Address, ListName
 from functions.runtime.scheduled_jobs import RunIncomplete
@@ -30,7 +32,7 @@ from functions.shop.shop import Caller
 from functions.shop.webhooks import ACTIVE_AFTER, create_webhook
 from local.world.expiry import expire_until
 from local.world.harness import READERS, STAFF, WORKERS, ShopHarness
-from proof.support.client_faults import fail_calls, record_calls
+from proof.support.client_faults import fail_calls
 
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
@@ -78,38 +80,6 @@ def records_of_a_paid_order(harness: ShopHarness) -> list[dict[str, Any]]:
     products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
     harness.pay_order(place(harness, "one"))
     return harness.new_records()
-
-
-@contextmanager
-def published() -> Iterator[list[str]]:
-    """Yield a list. When the `with` block ends, the list gets all entries that were sent to the bus in the block."""
-    details: list[str] = []
-    with record_calls("events", "PutEvents") as calls:
-        yield details
-    details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
-
-
-def test_no_event_on_the_bus_or_for_a_webhook_identifies_a_person(harness: ShopHarness) -> None:
-    create_webhook(harness.shop, STAFF, "all", "http://127.0.0.1:9/", (), {})
-    with published() as details:
-        live(harness)
-    types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
-    assert {"CustomerRegistered", "OrderPlaced", "InvoiceIssued", "ShipmentDelivered", "ActivityExpired"} <= types
-    assert [told(detail) for detail in details] == [[]] * len(details)
-    outbox = [it for record in harness.all_records if "body" in (it := record["dynamodb"].get("NewImage", {}))]
-    assert outbox
-    assert told(json.dumps(outbox)) == []
-
-
-def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
-    live(harness)
-    names = {name for pair in KEY_ATTRIBUTES.values() for name in pair}
-    images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in harness.all_records]
-    assert any(told(json.dumps(image)) for image in images), "the items themselves contain the data"
-    for image in images:
-        assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
-    for bucket in ("archive", "failures"):
-        assert told(" ".join(harness.objects(bucket))) == []
 
 
 def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness, log: io.StringIO) -> None:
