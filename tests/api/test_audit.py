@@ -32,26 +32,8 @@ def test_no_command_of_a_customer_is_stamped_and_it_removes_the_stamp_of_staff(a
     assert stamps(api) == []
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "field"),
-    [
-        ("PATCH", "/products/mug", {"price": 990}, "reason"),
-        ("POST", "/products/mug/write-offs", {"quantity": 1}, "reason"),
-        ("POST", "/orders/o1/refunds", {"amount": 100}, "cause"),
-        ("POST", "/orders/o1/payments/pi_1/refund", {}, "cause"),
-        ("DELETE", "/customers/ann", None, "reason"),
-    ],
-)
-def test_a_command_that_needs_a_reason_names_the_missing_field(
-    api: ApiHarness, method: str, path: str, body: Any, field: str
-) -> None:
-    before = api.table_images()
-    refused = api.call(method, path, STAFF, body, key="k" if method == "POST" else None)
-    assert (refused.status, list(refused.field_errors)) == (400, [field])
-    assert api.table_images() == before
-
-
 def test_staff_need_a_reason_to_erase_a_customer_and_customers_need_none(api: ApiHarness) -> None:
+    assert list(api.call("DELETE", "/customers/ann", STAFF).field_errors) == ["reason"]
     assert api.call("DELETE", "/customers/ann", STAFF, reason="asked by letter").status == 202
     assert stamps(api) == ["ErasedCustomer"]
 
@@ -75,7 +57,7 @@ def test_staff_list_what_happened_to_an_item_and_what_a_person_did(api: ApiHarne
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [({}, "item"), ({"item": "ORDER:o1", "person": "ops:eve"}, "person"), ({"item": "ORDER#o1"}, "item")],
+    [({}, "item"), ({"item": "ORDER:o1", "person": "ops:eve"}, "person")],
 )
 def test_the_list_is_of_one_item_or_of_one_person(api: ApiHarness, query: dict[str, str], field: str) -> None:
     refused = api.call("GET", "/audit", STAFF, **query)

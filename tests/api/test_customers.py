@@ -73,8 +73,6 @@ def test_a_profile_change_changes_only_what_it_has(api: ApiHarness) -> None:
     after = api.call("PATCH", "/customers/me", ANN, {"language": "de"}).body
     assert (after["name"], after["language"]) == (before["name"], "de")
     assert api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak"}).body["language"] == "de"
-    for unknown in ("xx", "DE", "", 5):
-        assert list(api.call("PATCH", "/customers/me", ANN, {"language": unknown}).field_errors) == ["language"]
     for empty in ({}, {"name": None}):
         assert api.call("PATCH", "/customers/me", ANN, empty).status == 400
 

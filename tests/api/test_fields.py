@@ -55,13 +55,15 @@ class Field:
             "string": (5, ["x"], "x" * (schema.get("maxLength", 5_000) + 1), *[""] * bool(schema.get("minLength"))),
             "boolean": ("yes", 1),
             "array": ({}, "x", *[[]] * bool(schema.get("minItems"))),
-            "object": ([], "x"),
+            "object": ([], "x", *[{}] * bool(schema.get("minProperties"))),
         }
         yield from values[schema["type"]]
         if "enum" in schema:
             yield "another"
         if "pattern" in schema:
             yield self.breaking_text
+        if map_values(schema):
+            yield {"#": 1 if map_values(schema)["type"] == "integer" else "x"}
         if self.is_required:
             yield from (MISSING, None)
 
@@ -103,8 +105,16 @@ def declared_fields() -> Iterator[Field]:
             yield from inside(Field(route, "body", "", content.get("schema", {})))
 
 
+def map_values(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the values of a map. It is empty for another schema."""
+    of_any_name = schema.get("additionalProperties")
+    return (
+        of_any_name if isinstance(of_any_name, dict) else next(iter(schema.get("patternProperties", {}).values()), {})
+    )
+
+
 def inside(field: Field) -> Iterator[Field]:
-    """Yield the field with its own type, and the fields inside it. A list has the field 0."""
+    """Yield the field with its own type, and the fields inside it. A list has the field 0, and a map one valid name."""
     schema = field.schema
     if "$ref" in schema:
         schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -113,6 +123,8 @@ def inside(field: Field) -> Iterator[Field]:
     if field.name and schema.get("type") not in (None, "null"):
         yield replace(field, schema=schema)
     parts = {**schema.get("properties", {}), **({"0": schema["items"]} if "items" in schema else {})}
+    if map_values(schema):
+        parts[schema.get("propertyNames", {}).get("enum", ["mug"])[0]] = map_values(schema)
     for step, one in parts.items():
         name, is_required = f"{field.name}.{step}".lstrip("."), step in schema.get("required", ())
         yield from inside(Field(field.route, field.place, name, one, is_required))
@@ -159,6 +171,14 @@ def test_a_required_parameter_that_is_missing_is_named(api: ApiHarness, world: d
         assert refused.field_errors.get(field.name) == "is required", str(field)
 
 
+def test_a_parameter_of_a_query_takes_only_what_is_declared(api: ApiHarness, world: dict[str, str]) -> None:
+    for field in [it for it in DECLARED if it.place == "query" and it.schema["type"] in ("string", "integer")]:
+        kind = {"string": str, "integer": int}[field.schema["type"]]
+        for value in (value for value in field.wrong_values() if type(value) is kind):
+            broken = field.break_in(valid_request(field.route, world, api), world, value)
+            assert names_only(invoke_api(broken.event(api)), field.name), (str(field), value)
+
+
 def test_every_field_of_a_body_has_a_limit() -> None:
     limits = {"integer": {"minimum", "maximum"}, "array": {"maxItems"}}
     texts = {"maxLength", "pattern", "enum", "const"}
@@ -167,6 +187,7 @@ def test_every_field_of_a_body_has_a_limit() -> None:
             is_time = field.name.rpartition(".")[2] in ("from", "to", "valid_from", "valid_until", "received_on")
             assert is_time or texts & field.schema.keys(), str(field)
         assert limits.get(field.schema["type"], set()) <= field.schema.keys(), str(field)
+        assert "maxProperties" in field.schema or not map_values(field.schema), str(field)
 
 
 def test_a_broken_pattern_is_answered_with_its_rule_in_words(api: ApiHarness, world: dict[str, str]) -> None:

@@ -158,8 +158,6 @@ def test_staff_list_orders_by_state_page_by_page_oldest_or_newest_first(api: Api
 
 
 def test_staff_list_each_state_and_only_a_closed_one_counts_what_was_read(api: ApiHarness) -> None:
-    for status in ("pending", "", "#"):
-        assert list(api.call("GET", "/orders", STAFF, status=status).field_errors) == ["status"]
     with_copies(api, api.place_order().body["order_id"])
     for status in OPEN_STATUSES:
         assert "read" not in api.call("GET", "/orders", STAFF, status=status).body
@@ -181,10 +179,10 @@ def test_staff_list_the_orders_of_all_customers_and_a_customer_lists_only_their_
     ("query", "field"),
     [
         ("stauts=PENDING", "stauts"), ("limit=1&limit=2", "limit"),
-        ("number=a%23b", "number"), ("number=PUEW472M&status=PAID", "number"),
+        ("number=PUEW472M&status=PAID", "number"),
         ("number=PUEW472M&from=2026-01-01", "number"), ("number=PUEW472M&to=2026-01-01", "number"),
         ("number=PUEW472M&order=oldest", "number"), ("number=PUEW472M&phone=01234567", "number"),
-        ("phone=01234567&status=PAID", "phone"), ("phone=ann", "phone"), ("phone=01234", "phone"),
+        ("phone=01234567&status=PAID", "phone"),
     ],
 )  # fmt: skip
 def test_a_filter_that_makes_no_sense_is_named_and_not_ignored(api: ApiHarness, query: str, field: str) -> None:

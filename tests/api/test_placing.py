@@ -77,18 +77,6 @@ def test_only_staff_name_a_customer_or_send_metadata(api: ApiHarness) -> None:
     assert own.body.items() >= DETAILS.items()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({"metadata": dict.fromkeys(map(str, range(11)), "")}, "metadata"), ({"metadata": {"a": 1}}, "metadata.a"),
-        ({"metadata": {"A": "x"}}, "metadata.A.[key]"), ({"metadata": {"a": "x" * 201}}, "metadata.a"),
-        ({"metadata": {"a": "\u202e"}}, "metadata.a"),
-    ],
-)  # fmt: skip
-def test_a_detail_of_a_wrong_form_is_named(api: ApiHarness, wrong: dict[str, Any], field: str) -> None:
-    assert list(api.call("POST", "/orders", STAFF, order_body() | wrong, key="k").field_errors) == [field]
-
-
 def test_two_lines_of_one_product_are_rejected(api: ApiHarness) -> None:
     body = order_body()
     body["lines"] *= 2

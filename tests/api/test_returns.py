@@ -36,6 +36,5 @@ def test_a_return_is_refunded_and_shown_with_its_order(api: ApiHarness, order_id
     assert (refund["status"], refund["payment_id"]) == ("REQUESTED", "pi_1")
 
 
-def test_a_return_has_each_product_once_and_at_most_90(api: ApiHarness, order_id: str) -> None:
-    for lines in ([MUG, MUG], [{**MUG, "product_id": f"p{number}"} for number in range(91)]):
-        assert list(back(api, order_id, *lines).field_errors) == ["lines"]
+def test_a_return_has_each_product_once(api: ApiHarness, order_id: str) -> None:
+    assert list(back(api, order_id, MUG, MUG).field_errors) == ["lines"]

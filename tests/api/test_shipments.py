@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
-
-import pytest
 
 from functions.dynamodb.writes import put_if_absent
 from functions.model.table import NOTIFICATION
@@ -52,24 +49,6 @@ def test_each_step_of_a_parcel_is_shown_to_the_customer_staff_and_the_warehouse(
     assert whole["order"]["delivered_at"] == whole["order"]["updated_at"]
     (line,) = whole["order"]["lines"]
     assert (line["shipped"], line["delivered"], line["returned"]) == (2, 2, 0)
-
-
-@pytest.mark.parametrize(
-    ("quantities", "field"),
-    [
-        ({}, "quantities"),
-        ({"mug": 0}, "quantities.mug"),
-        ({"a#b": 1}, "quantities.a#b.[key]"),
-        ({f"p{number}": 1 for number in range(91)}, "quantities"),
-    ],
-)
-def test_quantities_are_whole_pieces_of_products(api: ApiHarness, quantities: Any, field: str) -> None:
-    order_id = place_fulfilling(api)
-    before = api.table_images()
-    path = f"/orders/{order_id}/shipments/{order_id}-1/dispatched"
-    refused = api.call("POST", path, WAREHOUSE, {**DHL, "quantities": quantities})
-    assert list(refused.field_errors) == [field]
-    assert api.table_images() == before
 
 
 # notifications --------------------------------------------------------------------------------------------------------

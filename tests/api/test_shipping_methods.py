@@ -36,19 +36,9 @@ def test_staff_replace_the_methods_and_read_them(api: ApiHarness) -> None:
     assert api.call("GET", "/shipping-methods", STAFF).body == stored.body
 
 
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("days", [{"min": 4, "max": 2}]),
-        ("free_from.EUR", [{"EUR": -1}, {"EUR": "1"}]),
-        ("rates", [[AUSTRIA, AUSTRIA]]),
-        ("rates.1.destination", [[AUSTRIA, {**AUSTRIA, "destination": "Austria"}]]),
-    ],
-)
-def test_a_wrong_field_of_a_method_is_named(api: ApiHarness, field: str, values: list[Any]) -> None:
-    for value in values:
-        refused = put(api, COLLECT, {**PARCEL, field.partition(".")[0]: value})
-        assert list(refused.field_errors) == [f"methods.1.{field}"], value
+@pytest.mark.parametrize(("field", "value"), [("days", {"min": 4, "max": 2}), ("rates", [AUSTRIA, AUSTRIA])])
+def test_a_wrong_field_of_a_method_is_named(api: ApiHarness, field: str, value: Any) -> None:
+    assert list(put(api, COLLECT, {**PARCEL, field: value}).field_errors) == [f"methods.1.{field}"]
 
 
 def test_two_methods_with_one_id_are_rejected(api: ApiHarness) -> None:
