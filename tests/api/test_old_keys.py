@@ -40,20 +40,6 @@ def test_a_key_is_remembered_on_day_91_and_later(api: ApiHarness, world: dict[st
         assert api.table_images() == before
 
 
-def test_the_document_says_how_long_a_key_is_remembered(api: ApiHarness) -> None:
-    document = api.call("GET", "/openapi.json").body
-    said = {
-        f"{method.upper()} {path}": parameter["description"]
-        for path, methods in document["paths"].items()
-        for method, route in methods.items()
-        for parameter in route.get("parameters", ())
-        if parameter["name"] == "idempotency-key"
-    }
-    assert said.keys() == IDEMPOTENT_ROUTES
-    assert IMPORT_ROUTE in said
-    assert all("for ever" in text for text in said.values())
-
-
 def test_only_the_keys_of_the_providers_events_expire(api: ApiHarness) -> None:
     order_id = str(api.place_order().body["order_id"])
     post_webhook(api, payment_event(order_id, 2500))

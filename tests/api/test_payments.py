@@ -181,29 +181,6 @@ def test_only_staff_see_which_order_has_the_money_of_a_payment(api: ApiHarness) 
     assert (shown.status, shown.body) == (200, {"payment_id": "pi_1", "order_id": first})
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"id": "pi#1"}, "data.object.id"),
-        ({"id": ""}, "data.object.id"),
-        ({"id": None}, "data.object.id"),
-        ({"amount": -1}, "data.object.amount"),
-        ({"amount": 25.0}, "data.object.amount"),
-        ({"amount": "2500"}, "data.object.amount"),
-        ({"amount": 10**13}, "data.object.amount"),
-        ({"currency": "EUR"}, "data.object.currency"),
-        ({"currency": "euro"}, "data.object.currency"),
-        ({"metadata": {"order_id": 5}}, "data.object.metadata.order_id"),
-    ],
-)
-def test_an_event_in_another_shape_is_malformed(api: ApiHarness, change: dict[str, Any], field: str) -> None:
-    told = payment_event("o", 2500)
-    told["data"]["object"] |= change
-    before = api.table_images()
-    assert list(post_webhook(api, told).field_errors) == [field]
-    assert api.table_images() == before
-
-
 def test_a_signed_event_that_is_no_event_is_malformed(api: ApiHarness) -> None:
     assert set(post_webhook(api, {}).field_errors) == {"id", "type", "data"}
     assert list(post_webhook(api, "[]").field_errors) == ["body"]

@@ -8,7 +8,7 @@ from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
 from local.world.payment_provider import FakeProvider
 from local.world.stripe_account import stripe_event, stripe_refund
-from proof.support.http_client import ANN, STAFF, ApiHarness, post_webhook
+from proof.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
 
 Lines = list[dict[str, Any]]
 
@@ -20,6 +20,10 @@ def event_of(kind: str, about: dict[str, Any], id: str = "evt_9") -> dict[str, A
 def dispute(status: str, **changed: Any) -> dict[str, Any]:
     values = {"id": "dp_1", "object": "dispute", "amount": 2500, "currency": "eur", "payment_intent": "pi_1"}
     return {**values, "reason": "fraudulent", "status": status, "is_charge_refundable": False, **changed}
+
+
+def payment(**changed: Any) -> dict[str, Any]:
+    return {**payment_event("o", 2500)["data"]["object"], **changed}
 
 
 def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
@@ -188,6 +192,13 @@ def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
         ("refund.updated", refund("failed", {}, failure_reason="x" * 201), "data.object.failure_reason"),
         ("refund.failed", {"id": ""}, "data.object.id"),
         ("refund.created", refund("pending", []), "data.object.metadata"),
+        ("payment_intent.succeeded", payment(id=""), "data.object.id"),
+        ("payment_intent.succeeded", payment(id=None), "data.object.id"),
+        ("payment_intent.succeeded", payment(amount=-1), "data.object.amount"),
+        ("payment_intent.succeeded", payment(amount=25.0), "data.object.amount"),
+        ("payment_intent.succeeded", payment(amount=10**13), "data.object.amount"),
+        ("payment_intent.succeeded", payment(currency="EUR"), "data.object.currency"),
+        ("payment_intent.succeeded", payment(metadata={"order_id": 5}), "data.object.metadata.order_id"),
     ],
 )
 def test_an_event_in_another_shape_is_malformed(api: ApiHarness, kind: str, about: dict[str, Any], field: str) -> None:
