@@ -50,13 +50,19 @@ def test_a_client_that_has_the_answer_gets_304_without_a_body(
         assert (first.status, first.headers["cache-control"]) == (200, control), key
         etag = first.headers["etag"]
         assert re.fullmatch('"[0-9a-f]{32}"', etag), "the ETag must be a strong one"
-        for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
-            again = read_route(world, key, sent, token)
-            assert (again.status, again.text) == (304, ""), (key, sent)
-            assert (again.headers["etag"], again.headers["cache-control"]) == (etag, control), key
-            assert "content-type" not in again.headers, key
-        for sent in ("", '"other"', etag.strip('"'), etag[:-2] + '"'):
-            assert read_route(world, key, sent, token).text == first.text, (key, sent)
+        again = read_route(world, key, etag, token)
+        assert (again.status, again.text) == (304, ""), key
+        assert (again.headers["etag"], again.headers["cache-control"]) == (etag, control), key
+        assert "content-type" not in again.headers, key
+
+
+def test_the_etag_may_be_weak_or_one_of_a_list(api: ApiHarness) -> None:
+    first = read("/products/mug")
+    etag = first.headers["etag"]
+    for sent in (f"W/{etag}", f'"other", {etag}', "*"):
+        assert read("/products/mug", sent).status == 304, sent
+    for sent in ("", '"other"', etag.strip('"'), etag[:-2] + '"'):
+        assert read("/products/mug", sent).text == first.text, sent
 
 
 def test_a_changed_answer_is_sent_again_with_another_etag(api: ApiHarness) -> None:

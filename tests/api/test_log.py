@@ -9,7 +9,6 @@ import pytest
 from functions.handlers.api import handler
 from functions.runtime.environment import load_environment
 from proof.support import http_client
-from proof.support.every_route import ROUTES, call_route
 from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
 from proof.support.lambda_context import FakeContext
 from tests.api.hostile.corpus import single_mutations
@@ -33,7 +32,7 @@ def test_a_request_is_one_line(api: ApiHarness, logged: Lines) -> None:
 
 
 def test_each_answer_has_the_id_of_its_log_line(
-    api: ApiHarness, world: dict[str, str], logged: Lines, monkeypatch: pytest.MonkeyPatch
+    api: ApiHarness, logged: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: Lines = []
 
@@ -44,9 +43,9 @@ def test_each_answer_has_the_id_of_its_log_line(
         return answers[-1]
 
     monkeypatch.setattr(http_client, "handler", answer)
-    for key in ROUTES:
-        for token in (STAFF, None):
-            call_route(api, world, key, token)
+    api.place_order()
+    for token in (ANN, None):
+        api.call("GET", "/orders", token, limit="0")
     invoke_api(http_event("GET", "/products/mug", headers={"if-none-match": "*"}))
     invoke_api(http_event("GET", "/no/such/route"))
     invoke_api({})  # no event of API Gateway
@@ -55,7 +54,7 @@ def test_each_answer_has_the_id_of_its_log_line(
     assert ids == [*(f"request-{number}=" for number in range(len(ids) - 1)), FakeContext.aws_request_id]
     problems = {one["headers"]["X-Request-Id"]: json.loads(one["body"]) for one in answers if one["statusCode"] >= 400}
     assert {id: problem["instance"] for id, problem in problems.items()} == {id: id for id in problems}
-    assert {one["statusCode"] for one in answers} >= {200, 201, 304, 400, 401, 404, 409}
+    assert {one["statusCode"] for one in answers} == {201, 304, 400, 401, 404}
 
 
 def test_a_stage_with_server_timing_shows_the_requests_units_and_cost_of_each_answer(
