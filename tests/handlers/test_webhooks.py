@@ -1,5 +1,6 @@
 """Tests the way of an event to webhooks: from the stream through the outbox and the bus to the worker, and retries."""
 
+import threading
 from datetime import timedelta
 
 import pytest
@@ -102,6 +103,23 @@ def test_a_broken_endpoint_delays_no_other_one_and_gets_its_events_later(
     assert retry(harness, 60)["sent"] == len(TYPES)
     assert retry(harness, 60) == {"sent": 0, "failed": 0, "paused": 0}
     assert sorted(endpoints.ids("broken")) == sorted(endpoints.ids("good"))
+
+
+def test_an_endpoint_that_answers_late_delays_no_other_one(
+    harness: ShopHarness, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_are_asked = threading.Barrier(2)
+
+    def send(message: Message, test_host: str) -> Answer:
+        both_are_asked.wait(10)
+        return endpoints.send(message, test_host)
+
+    harness.open_shop()
+    for url in ("one", "two"):
+        subscribe(harness, url, "OrderPlaced")
+    monkeypatch.setattr(webhook_sender, "send", send)
+    pay_an_order(harness)
+    assert (len(endpoints.ids("one")), len(endpoints.ids("two"))) == (1, 1)
 
 
 def test_without_time_the_messages_and_the_retries_wait(harness: ShopHarness, endpoints: Endpoints) -> None:
