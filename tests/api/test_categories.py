@@ -32,15 +32,6 @@ def test_a_new_category_is_shown_to_all_users_with_its_ancestors(bare: ApiHarnes
     )  # fmt: skip
 
 
-def test_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness) -> None:
-    grow(bare, *TREE)
-    assert listed(bare, "children") == listed(bare, "children", path_="/") == ["/garden/", "/kitchen/"]
-    assert listed(bare, "children", path_="/kitchen/") == ["/kitchen/cups/", "/kitchen/mugs/"]
-    assert listed(bare, "descendants") == sorted(TREE)
-    assert listed(bare, "descendants", path_="/kitchen/", limit=2) == ["/kitchen/cups/", "/kitchen/mugs/"]
-    assert listed(bare, "descendants", path_="/kitchen/", catalog="b2b") == []
-
-
 def test_a_list_continues_after_the_longest_possible_path(bare: ApiHarness) -> None:
     above = list(accumulate((f"{'x' * 40}/" for _ in range(23)), initial="/"))[1:]
     longest = [f"{above[-1]}{letter * 40}/" for letter in "ab"]
@@ -50,20 +41,3 @@ def test_a_list_continues_after_the_longest_possible_path(bare: ApiHarness) -> N
         first = bare.call("GET", f"/categories/{route}", path_=above[-1], limit=1).body
         assert [first["items"][0]["path"]] == longest[:1]
         assert listed(bare, route, path_=above[-1], limit=1, cursor=first["cursor"]) == longest[1:]
-
-
-def test_a_category_gets_another_name(bare: ApiHarness) -> None:
-    grow(bare, "/kitchen/")
-    renamed = bare.call("PATCH", "/categories", STAFF, {"name": "Cooking"}, path_="/kitchen/")
-    assert (renamed.status, renamed.body["name"], renamed.body["version"]) == (200, "Cooking", 2)
-    assert bare.call("GET", "/categories", path_="/kitchen/").body["name"] == "Cooking"
-    assert list(bare.call("PATCH", "/categories", STAFF, {}, path_="/kitchen/").field_errors) == ["name"]
-
-
-def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_products(bare: ApiHarness) -> None:
-    grow(bare, "/kitchen/", "/kitchen/mugs/")
-    refused = bare.call("DELETE", "/categories", STAFF, path_="/kitchen/")
-    assert (refused.status, refused.problem_type, refused.body["what"]) == (409, "not-empty", "subcategories")
-    done = bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/")
-    assert (done.status, done.body) == (200, {"catalog": "main", "path": "/kitchen/mugs/"})
-    assert bare.call("DELETE", "/categories", STAFF, path_="/kitchen/mugs/").problem_type == "not-found"

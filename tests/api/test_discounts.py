@@ -39,23 +39,3 @@ def test_a_code_needs_no_more_than_its_rate(api: ApiHarness) -> None:
     left_out = ("valid_until", "minimum", "currency", "limit", "left")
     assert [made[name] for name in left_out] == [None, 0, None, None, None]
     assert made["valid_from"] == made["created_at"]
-
-
-def test_a_code_is_ended_and_stays_ended(api: ApiHarness) -> None:
-    offer(api, limit=5)
-    ended = api.call("POST", "/discounts/spring/end", STAFF)
-    assert (ended.status, ended.body["valid_until"], ended.body["left"]) == (200, ended.body["updated_at"], 5)
-    assert api.call("POST", "/discounts/SPRING/end", STAFF).body == ended.body
-    refused = place(api, "spring")
-    assert (refused.status, refused.problem_type, refused.body["code"]) == (409, "discount-not-valid", "SPRING")
-    assert refused.body["why"] == f"it was valid until {ended.body['valid_until']}"
-
-
-# orders with a discount code ------------------------------------------------------------------------------------------
-def test_an_order_has_the_discount_it_was_placed_with(api: ApiHarness) -> None:
-    offer(api, rate=1500)
-    placed = place(api, "spring", mug=1, pot=1)
-    assert placed.status == 201
-    assert placed.body["discount"] == {"code": "SPRING", "rate": 1500, "amount": 375}
-    assert (placed.body["total"], placed.body["due"], placed.body["paid"]) == (2125, 2125, 0)
-    assert api.call("GET", placed.headers["location"], ANN).body == placed.body

@@ -8,7 +8,7 @@ from functions.model.patterns import CUSTOMER_BY_ID
 from functions.model.public_routes import GUEST_ROUTES
 from functions.shop import guest_links
 from proof.support.every_route import BODIES, GUEST_KEY, as_guest, call_route, guest_token, place_guest_order
-from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token, order_body
+from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token, order_body
 from tests.api.conftest import limiting_writes
 
 ORDER = BODIES["POST /guest/orders"]
@@ -121,19 +121,6 @@ def test_staff_find_the_guests_with_an_address_after_its_customer(api: ApiHarnes
     assert first["items"][0]["customer_id"] == "ann"
     found = {one["order_id"] for one in [*first["items"], *rest["items"]]}
     assert found == {None, *(one["guest_order_id"] for one in made)}
-
-
-# joining --------------------------------------------------------------------------------------------------------------
-def test_a_customer_joins_the_orders_of_guests_with_the_same_address(api: ApiHarness) -> None:
-    made = place_guest_order(api, email="ann@example.com")
-    order_id = made["guest_order_id"]
-    assert api.call("POST", "/customers/me/guest-orders", BOB).problem_type == "not-found"
-    api.register_customer(BOB)
-    assert api.call("POST", "/customers/me/guest-orders", BOB).body == {"order_ids": [], "more": False}
-    joined = api.call("POST", "/customers/me/guest-orders", ANN)
-    assert (joined.status, joined.body) == (200, {"order_ids": [order_id], "more": False})
-    assert api.call("GET", f"/orders/{order_id}", ANN).body["customer_name"] == "Ann"
-    assert api.call("GET", f"/guest/orders/{order_id}", guest_token(made)).status == 401
 
 
 # limits ---------------------------------------------------------------------------------------------------------------

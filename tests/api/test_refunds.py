@@ -23,15 +23,6 @@ def give(api: ApiHarness, order_id: str, **body: Any) -> HandlerResponse:
     )
 
 
-def test_staff_gives_some_back(api: ApiHarness, paid: str) -> None:
-    first = give(api, paid)
-    assert (first.status, first.body) == (
-        201,
-        {"order_id": paid, "amount": 500, "currency": "EUR", "refund_ids": ["pi_1-1"]},
-    )
-    assert give(api, paid, to="credit").problem_type == "key-reused"
-
-
 def test_the_customer_sees_how_far_a_refund_has_got_and_why_it_was_made(api: ApiHarness, paid: str) -> None:
     give(api, paid, cause="DAMAGED", note=" Sorry for the handle. ")
     (shown,) = api.call("GET", f"/orders/{paid}/refunds", ANN).body["items"]

@@ -1,7 +1,6 @@
 """Tests the best sellers, which all users see, and the sales figures, which only staff see."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -41,12 +40,3 @@ def test_staff_sees_how_much_of_it_was_sold(sold: ApiHarness) -> None:
         (season_of(sold.shop.now_instant()), 2),
         ("2020-02", 9),
     ]
-
-
-def test_metrics_are_points_in_a_range_page_by_page(sold: ApiHarness) -> None:
-    asked: dict[str, Any] = {"from_": moment(1), "to": moment(3), "limit": 1}
-    first = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked).body
-    point = {"minute": moment(1), "currency": "EUR", "orders": 1, "pieces": 1, "revenue": 3490}
-    assert first["items"] == [point]
-    rest = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked, cursor=first["cursor"]).body
-    assert (rest["items"], rest["cursor"]) == ([{**point, "minute": moment(2), "pieces": 2}], None)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
@@ -218,9 +217,3 @@ def test_a_read_that_is_throttled_is_busy(library: Table, wire: WireTap, code: s
         library.query_partition_raw(WHOLE, book_id="b1")
     with pytest.raises(TableBusy):
         library.batch_get([BOOK.key(book_id="b1")])
-
-
-def test_any_other_error_of_a_read_is_raised_unchanged(library: Table, wire: WireTap) -> None:
-    wire.fail_calls("GetItem", "ResourceNotFoundException")
-    with pytest.raises(ClientError):
-        library.get(BY_ID, book_id="b1")

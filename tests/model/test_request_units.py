@@ -85,12 +85,6 @@ def test_every_pattern_has_an_id_of_its_own_and_no_pattern_has_gone(recorded: Ca
     recorded(UNITS).check_names({pattern.id for pattern in p.PATTERNS})
 
 
-def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds: dict[int, Table]) -> None:
-    found = worlds[10_000].query(p.CUSTOMER_OVERVIEW, customer_id="ann", limit=5).items
-    assert [type(item).__name__ for item in found] == ["Settings", "Customer", *["OrderSummary"] * 3]
-    assert [item.order_id for item in found[2:]] == ["s6", "s5", "s4"]
-
-
 def test_a_company_comes_before_its_members(worlds: dict[int, Table]) -> None:
     found = list(worlds[10].query_all(p.COMPANY_WITH_MEMBERS, company_id="acme"))
     assert [type(item).__name__ for item in found] == ["Company", *["Customer"] * (len(found) - 1)]
