@@ -296,18 +296,6 @@ def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
     assert get_order(shop, order.order_id) == paid
 
 
-def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payment_on(shop: ShopContext) -> None:
-    order = place(shop)
-    outcomes = {"evt_1": "failed", "evt_2": "authorised", "evt_3": "failed", "evt_4": "succeeded"}
-    first = {id: report_payment(shop, order, event_id=id, outcome=outcome) for id, outcome in outcomes.items()}
-    report_dispute(shop, "pi_1", "lost")
-    (payment,) = payments_of(shop, order.order_id)
-    assert payment.status == "REFUNDED"
-    assert {id: report_payment(shop, order, event_id=id, outcome=it) for id, it in outcomes.items()} == first
-    assert payments_of(shop, order.order_id) == [payment]
-    assert command_items(shop) == []
-
-
 def command_items(shop: ShopContext) -> list[str]:
     """Return the fingerprints of the Command items that remember events about payments."""
     images = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]

@@ -292,43 +292,6 @@ EXAMPLES = {
         currency="USD",
         net_prices=True,
     ),
-    # The rates of Austria, added to net prices
-    # goods 65.76, less 1.5 % = 0.98 (0.9864): book 0.63 (0.98 * 42.45 / 65.76 = 0.6326), cup 0.35
-    "net prices": Example(
-        to="AT",
-        rates={"standard": 2000, "books": 1000},
-        basket={"book": (8_49, 5, "books"), "cup": (3_33, 7, "standard")},
-        shipping=6_90,
-        discount=150,
-        rows={
-            "book": (1000, 41_82, 4_18, 46_00),  # 41.82 * 10 % = 4.182
-            "cup": (2000, 22_96, 4_59, 27_55),  # 22.96 * 20 % = 4.592
-            "shipping": (2000, 6_90, 1_38, 8_28),
-        },
-        back={"book": 2, "cup": 3},
-        refund=18_40 + 11_80,  # 46.00 * 2 / 5, and 27.55 * 3 / 7 = 11.807
-        credit={1000: (16_73, 1_67), 2000: (9_83, 1_97)},  # 18.40 * 4.18 / 46.00 = 1.672, 11.80 * 4.59 / 27.55 = 1.966
-        net_prices=True,
-    ),
-    # 10 %, and 8 % for food: https://www.nta.go.jp/taxes/shiraberu/taxanswer/shohi/6303.htm
-    # A qualified invoice rounds once for each rate. Here that gives the same: (1046 + 550) * 10 / 110 = 145.1
-    # goods 2396, less 5 % = 119 (119.8): cup 54 (119 * 1100 / 2396 = 54.6), tea 65
-    "Japan": Example(
-        to="JP",
-        rates={"standard": 1000, "food": 800},
-        basket={"cup": (1100, 1, "standard"), "tea": (648, 2, "food")},
-        shipping=550,
-        discount=500,
-        rows={
-            "cup": (1000, 951, 95, 1046),  # 1046 * 10 / 110 = 95.1
-            "tea": (800, 1140, 91, 1231),  # 1231 * 8 / 108 = 91.2
-            "shipping": (1000, 500, 50, 550),
-        },
-        back={"tea": 1},
-        refund=615,  # 1231 / 2 = 615.5
-        credit={800: (570, 45)},  # 615 * 91 / 1231 = 45.46
-        currency="JPY",
-    ),
 }
 
 
