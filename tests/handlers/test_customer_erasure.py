@@ -479,7 +479,9 @@ def test_runs_without_time_for_all_begin_with_different_customers(
     for _ in range(20):
         assert run_within(harness, 0.5, monkeypatch, "erase_customer_data")["finished"] == 0
         harness.clock_offset += timedelta(hours=1)
-    assert walked == {person.id for person in FEW}
+        if walked == {person.id for person in FEW}:
+            return
+    pytest.fail("all runs begin with the same customer")
 
 
 @pytest.mark.parametrize(("slow", "seconds"), [("_redact_document", 1.5), ("remove_address", 0.5)])

@@ -456,25 +456,25 @@ def test_a_campaign_that_was_dropped_before_its_first_mail_does_not_block_the_ne
 
 # cost -----------------------------------------------------------------------------------------------------------------
 def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAGE_SIZE", "100")
+    monkeypatch.setenv("PAGE_SIZE", "50")
     load_environment.cache_clear()
-    for number in range(100, 223):
+    for number in range(100, 173):
         customers.register_customer(shop.shop, Caller(f"d{number}"), f"d{number}@example.com", "Dan")
         follows.follow_product(shop.shop, Caller(f"d{number}"), "mug")
     first = restocked(shop)
     wire = WireTap(clients.client("dynamodb"))
     assert handle(first) == []
     mails = shop.sent_mails()
-    assert len(mails) == 100
+    assert len(mails) == 50
     assert Counter(wire.operations) == {
         "GetItem": 4,  # reads the campaign three times, and the product once
-        "BatchGetItem": 1 + 100 // 25,  # reads the stock, then 25 followers and their settings at a time
+        "BatchGetItem": 1 + 50 // 25,  # reads the stock, then 25 followers and their settings at a time
         "Query": 1,
-        "PutItem": 1 + 2 * 100,
+        "PutItem": 1 + 2 * 50,
         "UpdateItem": 1,
     }
-    assert wire.units_of["Query"] <= 4.0, "100 follows, in one page"
-    assert wire.units_of["PutItem"] == 1 + 2 * 100, "no index knows of it"
+    assert wire.units_of["Query"] <= 2.0, "50 follows, in one page"
+    assert wire.units_of["PutItem"] == 1 + 2 * 50, "no index knows of it"
     assert wire.units_of["UpdateItem"] == 1.0
 
     (second,) = shop.take_messages("product_alert")
@@ -487,7 +487,7 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
         "PutItem": 2 * 30,
         "UpdateItem": 1,
     }
-    assert (len(shop.sent_mails()), shop.take_messages("product_alert")) == (130, [])
+    assert (len(shop.sent_mails()), shop.take_messages("product_alert")) == (80, [])
 
 
 def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:

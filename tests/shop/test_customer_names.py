@@ -12,8 +12,9 @@ from functions.model.copies import order_summary
 from functions.model.entities import Order, ReactionProgress
 from functions.model.patterns import REACTION_PROGRESS_BY_ID
 from functions.model.table import ORDER, ORDER_SUMMARY, REACTION_PROGRESS
+from functions.shop import customer_names
 from functions.shop.cancellation import cancel_order
-from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
+from functions.shop.customer_names import propagate_name, refresh_name
 from functions.shop.customers import change_profile
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import ShopContext
@@ -23,8 +24,14 @@ from proof.support.samples import order as sample
 from proof.support.tapped_client import START
 from tests.shop.conftest import TappedShop
 
-PAST_A_PAGE = ORDERS_PER_PAGE + 20
+PAGE, MORE = 5, 2
+PAST_A_PAGE = PAGE + MORE
 CHANGE = "change-1"
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(customer_names, "ORDERS_PER_PAGE", PAGE)
 
 
 def listed(shop: ShopContext, order: Order) -> Order:
@@ -82,15 +89,15 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: TappedShop) ->
     shop.wire.run_before_call("PutItem", lambda: shop.wire.crash_at("Query"))
     with pytest.raises(ProcessKilled):
         propagate_name(shop, CHANGE, ANN.id)
-    assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
+    assert names_on(shop, ids) == ["Ann Elm"] * PAGE + ["Ann Ash"] * MORE
     shop.wire.clear()
-    assert propagate_name(shop, CHANGE, ANN.id) == 20
-    assert shop.wire.operations.count("UpdateItem") == 20, "orders that have the name already are not written again"
+    assert propagate_name(shop, CHANGE, ANN.id) == MORE
+    assert shop.wire.operations.count("UpdateItem") == MORE, "orders that have the name already are not written again"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
 def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: TappedShop) -> None:
-    ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
+    ids = many(shop, 2 * PAGE + MORE)
     change_profile(shop, ANN, ANN.id, "Ann Elm")
     first = ReactionProgress(
         effect_id=CHANGE, reaction="customer_name", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33
@@ -100,9 +107,9 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(sho
         _beside(shop, lambda: propagate_name(shop.rival, CHANGE, ANN.id))
     mark = shop.table.get(REACTION_PROGRESS_BY_ID, effect_id=CHANGE, reaction="customer_name")
     assert mark is not None
-    assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
+    assert mark.result.endswith(f"#o{2 * PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}
-    assert propagate_name(shop, CHANGE, ANN.id) == 20, "only the orders of the last page are written"
+    assert propagate_name(shop, CHANGE, ANN.id) == MORE, "only the orders of the last page are written"
 
 
 def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
