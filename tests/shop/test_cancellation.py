@@ -1,6 +1,7 @@
 """Tests how orders end early: cancelled at once or by the warehouse, cut short after a part was sent, or lapsed."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_cancelling_a_cancelled_order_changes_nothing(shop: TappedShop, status: 
 
 
 # cancellations by the warehouse ---------------------------------------------------------------------------------------
-AT_THE_WAREHOUSE = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     # the status of an order, the status that asks for a stop, and the statuses of its shipments
     ("status", "stopping", "sent"),
     [
@@ -118,23 +119,20 @@ AT_THE_WAREHOUSE = pytest.mark.parametrize(
         ("PARTIALLY_SHIPPED", "CUT_REQUESTED", ["DISPATCHED", "REQUESTED"]),
     ],
 )
-
-
-@AT_THE_WAREHOUSE
-def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(
+def test_cancelling_an_order_at_the_warehouse_requests_a_stop_and_the_order_continues_if_it_is_refused(
     shop: TappedShop, status: str, stopping: str, sent: list[str]
 ) -> None:
     order = advance_to_status(shop, place(shop), status)
-    shop.clock.sleep(60)
-    asked = cancellation.cancel_order(shop, ANN, order.order_id)
-    assert asked == order_after_change(order, status=stopping, version=order.version + 1, updated_at=moment(1))
-    assert cancellation.cancel_order(shop, ANN, order.order_id) == asked == get_order(shop, order.order_id)
-    assert (available_by_part(shop), refunds(shop, order.order_id), expiry_markers(shop, order.order_id)) == (
-        [8],
-        [],
-        [],
-    )
-    assert parcels(shop, order.order_id) == sent
+    cancel = partial(cancellation.cancel_order, shop, ANN, order.order_id)
+    refuse = partial(cancellation.refuse_cancel, shop, WAREHOUSE, order.order_id)
+    for minute, (act, after) in enumerate([(cancel, stopping), (refuse, status), (cancel, stopping)], 1):
+        shop.clock.sleep(60)
+        now = act()
+        assert now == order_after_change(order, status=after, version=order.version + 1, updated_at=moment(minute))
+        assert act() == now == get_order(shop, order.order_id)
+        assert (available_by_part(shop), parcels(shop, order.order_id)) == ([8], sent)
+        assert refunds(shop, order.order_id) == expiry_markers(shop, order.order_id) == []
+        order = now
 
 
 def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(shop: TappedShop) -> None:
@@ -151,19 +149,6 @@ def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(shop: 
     for _ in range(2):
         assert cancellation.agree_cancel(shop, STAFF, order.order_id) == ended
     assert (available_by_part(shop), left(shop), len(refunds(shop, order.order_id))) == ([10], [1], 1)
-
-
-@AT_THE_WAREHOUSE
-def test_an_order_that_the_warehouse_cannot_stop_continues(
-    shop: TappedShop, status: str, stopping: str, sent: list[str]
-) -> None:
-    order = advance_to_status(shop, place(shop), stopping)
-    shop.clock.sleep(60)
-    goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
-    assert goes_on == order_after_change(order, status=status, version=order.version + 1, updated_at=moment(1))
-    assert cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
-    assert (available_by_part(shop), refunds(shop, order.order_id), parcels(shop, order.order_id)) == ([8], [], sent)
-    assert cancellation.cancel_order(shop, ANN, order.order_id).status == stopping, "they may ask again"
 
 
 @pytest.mark.parametrize(("quantities", "reached"), [(None, "SHIPPED"), ({"mug": 1}, "PARTIALLY_SHIPPED")])

@@ -35,6 +35,12 @@ Step = Callable[[ShopHarness, str], object]
 OUTSIDE = {"record_parked", "dead_letter", "address_suppressed"}
 
 
+@pytest.fixture
+def harness(harness: ShopHarness) -> ShopHarness:
+    harness.open_shop()
+    return harness
+
+
 def after(start: Build, *steps: Step) -> Build:
     """Return a function that takes these steps with an order, and returns the order's id."""
 
@@ -180,7 +186,6 @@ def test_each_cause_that_the_table_shows_has_a_situation() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_an_order_in_trouble_shows_exactly_its_cause(harness: ShopHarness, name: str) -> None:
-    harness.open_shop()
     order_id = SITUATIONS[name](harness)
     (found,) = diagnose(harness.shop, order_id).causes
     assert found.name == name
@@ -190,7 +195,6 @@ def test_an_order_in_trouble_shows_exactly_its_cause(harness: ShopHarness, name:
 
 
 def test_two_causes_at_once_show_both(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = SITUATIONS["dispute_open"](harness)
     harness.clock_offset += timedelta(days=3)
     assert causes(harness, order_id) == ["warehouse_silent", "dispute_open"]
@@ -198,7 +202,6 @@ def test_two_causes_at_once_show_both(harness: ShopHarness) -> None:
 
 @pytest.mark.parametrize("status", get_args(OrderStatus))
 def test_a_healthy_order_shows_no_cause_and_what_comes_next(harness: ShopHarness, status: str) -> None:
-    harness.open_shop()
     order = get_order(harness.shop, harness.place_order())
     advance_to_status(harness.shop, order, status)
     found = diagnose(harness.shop, order.order_id)
@@ -208,14 +211,12 @@ def test_a_healthy_order_shows_no_cause_and_what_comes_next(harness: ShopHarness
 
 
 def test_an_archived_order_waits_for_nothing(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = archived(harness)
     found = diagnose(harness.shop, order_id)
     assert (found.causes, found.next_step.name) == ([], "archived")
 
 
 def test_a_cause_has_its_item_its_reason_and_the_deadline(harness: ShopHarness) -> None:
-    harness.open_shop()
     (found,) = diagnose(harness.shop, SITUATIONS["payment_failed"](harness)).causes
     assert (found.subject, found.reason, found.action) == ("pi_1", "card_declined", "ask_customer")
     assert (
@@ -224,7 +225,6 @@ def test_a_cause_has_its_item_its_reason_and_the_deadline(harness: ShopHarness) 
 
 
 def test_another_payment_that_was_started_hides_a_failed_one(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = placed(harness)
     report_payment(harness.shop, get_order(harness.shop, order_id), payment_id="pi_old", outcome="failed")
     harness.clock_offset += timedelta(seconds=1)
@@ -233,7 +233,6 @@ def test_another_payment_that_was_started_hides_a_failed_one(harness: ShopHarnes
 
 
 def test_a_choice_that_changed_after_the_event_explains_a_missing_mail(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = SITUATIONS["mail_missing"](harness)
     for email in (False, True):
         customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": email})
@@ -242,7 +241,6 @@ def test_a_choice_that_changed_after_the_event_explains_a_missing_mail(harness: 
 
 @pytest.mark.parametrize("name", ["mail_deferred", "mail_failed"])
 def test_a_choice_explains_a_mail_that_was_begun_only_while_it_is_off(harness: ShopHarness, name: str) -> None:
-    harness.open_shop()
     order_id = SITUATIONS[name](harness)
     for email, expected in ((False, "mail_switched_off"), (True, name)):
         customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": email})
@@ -250,7 +248,6 @@ def test_a_choice_explains_a_mail_that_was_begun_only_while_it_is_off(harness: S
 
 
 def test_a_mail_that_was_deferred_for_too_long_has_failed(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = SITUATIONS["mail_deferred"](harness)
     for hours, expected in ((-1, "mail_deferred"), (2, "mail_failed")):
         harness.clock_offset += timedelta(days=MAIL_DEFERRAL_DAYS * (hours < 0), hours=hours)
@@ -262,7 +259,6 @@ def test_a_mail_that_was_deferred_for_too_long_has_failed(harness: ShopHarness) 
 def test_an_order_does_not_wait_for_a_mail_that_cannot_be_sent_any_more(
     harness: ShopHarness, name: str, step: Step
 ) -> None:
-    harness.open_shop()
     order_id = SITUATIONS[name](harness)
     assert causes(harness, order_id) == [name]
     step(harness, order_id)
@@ -270,7 +266,6 @@ def test_an_order_does_not_wait_for_a_mail_that_cannot_be_sent_any_more(
 
 
 def test_what_operators_found_is_shown_with_the_rest(harness: ShopHarness) -> None:
-    harness.open_shop()
     order_id = SITUATIONS["fulfilment_late"](harness)
     match = Match(harness.shop.now_instant(), "parked/1")
     found = diagnose(harness.shop, order_id, lambda customer: {"record_parked": [match]})
