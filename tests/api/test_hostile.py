@@ -12,14 +12,11 @@ LINE = {"product_id": "mug", "quantity": 1}
 
 
 TEXT = json.dumps(order_body())
-HOSTILE_BODIES: dict[str, str | bytes] = {
-    "white space": "  \n",
-    "not JSON": "{",
+HOSTILE_BODIES: dict[str, str] = {
     "too much": TEXT[:-1] + " " * 66_000 + "}",
     "ten thousand unknown fields": "{" + ",".join(f'"{number}":1' for number in range(6_000)) + "}",
     "an unknown field with an endless name": '{"' + "x" * 60_000 + '": 1}',
     "a very long list": json.dumps({"lines": [LINE] * 1500, "address": HOME_ADDRESS}),
-    "not UTF-8": TEXT.replace("Wien", "Köln").encode("latin-1"),
 }
 """Bodies whose problems the guard or the models write. test_guard.py has all kinds of malformed JSON."""
 
