@@ -94,7 +94,7 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.COMPANY: _item(e.Company, name="Acme & Daughters"),
     t.PRODUCT: _item(e.Product, name="Mug", price=1250, category="/kitchen/"),
     t.CATEGORY: _item(e.Category, catalog="main", path="/kitchen/mugs/", name="Mugs"),
-    t.STOCK: _item(e.Stock, part=7, available=5, received=9, moved=3),
+    t.STOCK: _item(e.Stock, part=7, available=5, received=9, moved=3, added_at=AT),
     t.LIST_EXPORT: _item(
         e.ListExport,
         export_id="x1",
