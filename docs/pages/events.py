@@ -7,53 +7,28 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from docs import markdown
-from docs.pages.states import initial_states
 from docs.pages.table import describe_type
 from functions.dynamodb.keys import Instant
-from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENT_SOURCE, EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.reactions import REACTIONS
 
-EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
-    "amount": 3750,
-    "available": 12,
-    "available_before": 0,
-    "added_at": "2026-11-21T09:30:00.123Z",
-    "at": "2026-11-21T09:30:00.123Z",
-    "carrier": "dhl",
-    "change_id": "0b7c2d5e9f1a4c3b8e6d7f0a1b2c3d4e",
-    "currency": "EUR",
-    "customer_id": "c0ffee00-1234-4abc-9def-0123456789ab",
-    "event": "OrderPaid",
-    "import_id": "9b2f6c1de0a84f0c8f5d1a7e3b6c2d10",
-    "export_id": "3d1c7b40f2a94f6e8c5e9a1d7b6f2c04",
-    "invoice_id": "2026-00000042",
-    "issued_at": "2026-11-21T09:30:00.123Z",
-    "method": "CARD",
-    "order_id": "ebz4oersmwzvd6p6iumrcaxfbq",
-    "part": 0,
-    "payment_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa",
-    "price": 995,
-    "product_id": "mug",
-    "placed_at": "2026-11-21T09:30:00.123Z",
-    "quantities": {"mug": 2, "pot": 1},
-    "backordered": {"mug": 1},
-    "object_id": "du_1MtJUT2eZvKYlo2CNaw2HvEv",
-    "kind": "DISPUTE",
-    "refund_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa-1",
-    "return_id": "3f9c1c8e5b7d4a60b1f2d3c4e5a69788",
-    "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
-    "total": 3750,
-    "tracking_number": "00340434161094000000",
-    "shipping_method": "standard",
-    "pickup": False,
-    "ttl": 1803029400,
+EXAMPLE: Mapping[str, Any] = {
+    "id": "0b7c2d5e9f1a4c3b8e6d7f0a1b2c3d4e",
+    "type": "OrderPaid",
+    "schema": 1,
+    "time": "2026-11-21T09:30:00.123Z",
     "version": 2,
-    "why": "RETURNED",
+    "data": {
+        "order_id": "ebz4oersmwzvd6p6iumrcaxfbq",
+        "customer_id": "c0ffee00-1234-4abc-9def-0123456789ab",
+        "status": "PAID",
+        "total": 3750,
+        "currency": "EUR",
+        "placed_at": "2026-11-21T09:30:00.123Z",
+    },
 }
+"""The detail of an event. A test compares it with its schema."""
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-CARRIER_STATES = {"DISPATCHED", "DELIVERED"}
-"""The states of a shipment that has a carrier."""
 
 
 def render_page() -> str:
@@ -114,14 +89,16 @@ client](how-to/generate-a-client.md). [asyncapi.json](asyncapi.json) describes t
             for name, part in event_schema(EVENTS_BY_NAME["ActivityExpired"])["properties"].items()
         ],
     )
-    for data in dict.fromkeys(event.data for event in EVENTS):
-        told = [event for event in EVENTS if event.data is data]
-        yield f"## {', '.join(event.name for event in told)}"
-        hints = typing.get_type_hints(data)
-        yield markdown.render_table(
-            ("`data`", "type"), [(f"`{name}`", describe_type(hint)) for name, hint in hints.items()]
-        )
-        yield markdown.json_block(example_event(told[0]))
+    yield markdown.json_block(EXAMPLE)
+    yield "## The data"
+    yield "`?` means that the value may be null."
+    yield markdown.render_table(
+        ("events", "fields of `data`"),
+        [
+            (", ".join(event.name for event in EVENTS if event.data is data), describe_fields(data))
+            for data in dict.fromkeys(event.data for event in EVENTS)
+        ],
+    )
     yield "## Reactions"
     yield "Each reaction has a queue and a dead-letter queue. `once by` says why its effect happens only once."
     yield markdown.render_table(
@@ -137,6 +114,11 @@ client](how-to/generate-a-client.md). [asyncapi.json](asyncapi.json) describes t
             for reaction in REACTIONS
         ],
     )
+
+
+def describe_fields(data: type[Any]) -> str:
+    """Return the fields of an event's data with their types, in words."""
+    return ", ".join(f"`{name}` {describe_type(hint)}" for name, hint in typing.get_type_hints(data).items())
 
 
 def _reaction_names(event: EventContract) -> str:
@@ -181,30 +163,3 @@ def _data_schema(data: type[Any]) -> dict[str, Any]:
         if hints[name] is Instant:
             part["format"] = "date-time"
     return {"type": "object", "properties": made["properties"], "required": made["required"]}
-
-
-def example_event(event: EventContract) -> dict[str, Any]:
-    """Return an example of an event's detail."""
-    kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
-    reached = kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status
-    initial = {name: state for state, name in initial_states(event.row)}
-    status = reached or initial.get(event.name) or next(iter(initial.values()), "DELIVERED")
-    allowed = typing.get_args(typing.get_type_hints(event.data).get("status"))
-    if allowed and status not in allowed:  # a dispute is opened first, and won or lost last
-        status = allowed[0 if kind.event_name == "INSERT" else -1]
-    known = {**EXAMPLE, "status": status}
-    if status not in CARRIER_STATES:
-        known |= {"carrier": None, "tracking_number": None}
-    else:
-        known |= {"backordered": None}
-    body = {
-        "id": EXAMPLE["change_id"],
-        "type": event.name,
-        "schema": event.schema,
-        "time": EXAMPLE["at"],
-        "version": 1 if kind.event_name == "INSERT" else 2,
-        "data": {name: known[name] for name in typing.get_type_hints(event.data)},
-    }
-    if event.is_joined:
-        body["images"] = [event.row.encode(event.row.entity(**{name: known[name] for name in event.row.fields}))]
-    return body

@@ -3,7 +3,7 @@
 import re
 import typing
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, Literal
 
 from docs import markdown
@@ -51,20 +51,15 @@ item follows it. No value may contain `#`. Importing the table's module checks t
         if index != "main":
             yield _projection(_index_title(index))
         yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
-    yield "## Expiry"
-    yield "DynamoDB deletes an item some time after its `ttl`. As soon as its `ttl` has passed, reads do not return it."
+    yield "## Item types"
+    yield """
+DynamoDB deletes an item some time after its `ttl`. As soon as its `ttl` has passed, reads do not return it.
+[The entities](../functions/model/entities) have the attributes of each type. Every item also has its keys, its `type`
+and its `schema`.
+"""
     yield markdown.render_table(
-        ("type", "expires"), [(row.type, describe_expiry(row)) for row in t.ROWS if row.has_ttl]
-    )
-    yield "## Attributes"
-    yield "Every item also has its keys, its `type` and its `schema`. `?` means that the attribute may be missing."
-    parts = {part.__name__: part for row in t.ROWS for part in embedded_classes(row.entity)}
-    yield markdown.render_table(
-        ("type", "description", "attributes"),
-        [
-            (name, _doc(cls), _attribute_list(cls))
-            for name, cls in {**{r.type: r.entity for r in t.ROWS}, **parts}.items()
-        ],
+        ("type", "description", "expires"),
+        [(row.type, _doc(row.entity), describe_expiry(row) if row.has_ttl else "") for row in t.ROWS],
     )
 
 
@@ -112,11 +107,6 @@ def embedded_classes(cls: type[Any]) -> Iterator[type[Any]]:
 
 def _doc(cls: type[Any]) -> str:
     return re.sub(r"\s+", " ", cls.__doc__ or "").strip()
-
-
-def _attribute_list(cls: type[Any]) -> str:
-    hints = typing.get_type_hints(cls)
-    return ", ".join(f"`{field.name}` {describe_type(hints[field.name])}" for field in fields(cls))
 
 
 def describe_type(hint: Any) -> str:

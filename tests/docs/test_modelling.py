@@ -222,63 +222,6 @@ def test_multi_attribute_keys_would_need_an_index_for_each_list_of_attributes() 
     assert_page_says(f"Our entries have {len(keys)} different lists of key attributes")
 
 
-BY_TRACKING = ("tracking_number", "order_id")
-SHIPMENTS = 3
-
-
-def new_index(*keys: str) -> dict[str, Any]:
-    kinds = ["HASH", *["RANGE"] * (len(keys) - 1)]
-    schema = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, kinds, strict=True)]
-    return {
-        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in keys],
-        "GlobalSecondaryIndexUpdates": [
-            {"Create": {"IndexName": "New", "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}}
-        ],
-    }
-
-
-def test_an_index_of_attributes_that_items_have_needs_no_migration(create: Callable[..., Any]) -> None:
-    plain, template = create("plain"), create("template")
-    for number in range(SHIPMENTS):
-        item = t.SHIPMENT.encode(replace(SAMPLES[t.SHIPMENT], shipment_id=f"s{number}", tracking_number="42"))
-        put(plain, "plain", item)
-        put(template, "template", item)
-    plain.update_table(TableName="plain", **new_index(*BY_TRACKING))
-    assert found(plain, "plain", "tracking_number", "42") == SHIPMENTS, "no item was written"
-    template.update_table(TableName="template", **new_index("GSI4PK", "GSI4SK"))
-    assert found(template, "template", "GSI4PK", "TRACKING#42") == 0
-    written: dict[str, float] = {}
-    for number in range(SHIPMENTS):
-        answer = template.update_item(
-            TableName="template",
-            Key=t.SHIPMENT.key(order_id="o1", shipment_id=f"s{number}"),
-            UpdateExpression="SET GSI4PK = :pk, GSI4SK = :sk",
-            ExpressionAttributeValues={":pk": {"S": "TRACKING#42"}, ":sk": {"S": f"SHIPMENT#o1#s{number}"}},
-            ReturnConsumedCapacity="INDEXES",
-        )
-        written = units_by_index(answer["ConsumedCapacity"])
-    assert found(template, "template", "GSI4PK", "TRACKING#42") == SHIPMENTS
-    assert written == {"table": 1, "GSI1": 1, "New": 1}
-    saved = written["table"] + written["GSI1"]
-    assert_page_says(
-        f"With template keys, a migration writes each shipment for {sum(written.values()):g} units: the item, its "
-        f"entry in GSI1, and the new entry. With keys of attributes that the item has, only the new entry is written. "
-        f"For a million shipments, this saves {saved:g} million units, or {saved * STANDARD['write_million']:.2f} USD, "
-        "and a million stream records."
-    )
-
-
-def found(client: Any, table: str, key: str, value: str) -> int:
-    answer = client.query(
-        TableName=table,
-        IndexName="New",
-        KeyConditionExpression=f"{key} = :key",
-        ExpressionAttributeValues={":key": {"S": value}},
-        Select="COUNT",
-    )
-    return int(answer["Count"])
-
-
 # one table or several -------------------------------------------------------------------------------------------------
 def test_several_types_in_one_partition_are_one_read(seeded: list[Item]) -> None:
     several = [one for one in p.PATTERNS if len({row.type for row in one.rows}) > 1]
