@@ -51,16 +51,6 @@ placed. Each type of resource in the template has a line, or a reason why it is 
         ("step", "read units", "write units", "invocations", "events", "messages", "mails", "objects"),
         [_usage_row(name, step) for name, step in usage.ORDER_LIFE.items()],
     )
-    yield "The next table shows the same units by function:"
-    functions = dict.fromkeys(name for step in usage.ORDER_LIFE.values() for name in step.usage)
-    yield markdown.render_table(
-        ("function", "read units", "write units"),
-        [
-            (name, f"{_sum_usage(name, 'read'):g}", f"{_sum_usage(name, 'written'):g}")
-            for name in functions
-            if _sum_usage(name, "calls")
-        ],
-    )
     yield "## Webhooks"
     yield _webhooks()
     yield "## An order's items"
@@ -231,8 +221,3 @@ For your own table, `python -m ops capacity --stack NAME` compares the capacity 
 def _usage_row(name: str, step: usage.LifeStep) -> tuple[str, ...]:
     kinds = ("read", "written", "calls", "events", "messages", "mails", "objects")
     return (name, *(f"{step.total(kind):g}" for kind in kinds))
-
-
-def _sum_usage(function: str, kind: str) -> float:
-    steps = usage.ORDER_LIFE.values()
-    return sum(float(getattr(step.usage[function], kind)) for step in steps if function in step.usage)

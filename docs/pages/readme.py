@@ -22,7 +22,7 @@ def render_readme() -> str:
 
 def _render_numbers() -> str:
     life = _find(r"an order's whole life, 5 lines: units \| ([\d.]+) units", "performance.md")
-    rate = _find(r"a steady mix \| (\d+) \(aim", "scale.md")
+    rate = _find(r"a steady mix \| order to invoice and shipment \| (\d+)", "scale.md")
     months = [f"{total(bill(cost.month('prod', orders))):,.0f}" for orders in (0, 1_000)]
     million = sum(line.amount for line in cost.lines_of_a_million() if line.service not in APART)
     seeds = _find(r"recorded runs have ([\d,]+) seeds", "guarantees.md")

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except NoEmulator as error:
             sys.exit(str(error))
     if options.stage == LAPTOP:
-        target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
+        target: DeployedTarget | LocalTarget = LocalTarget(orders=options.orders or 100)
         return prove(target, options, dollars=None, keep=False)
     try:
         check_throw_away(options.stage)
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sender=options.sender,
             release=options.release,
             expiry_seconds=options.expiry_minutes * 60,
-            **_burst(options),
+            orders=options.orders or 200,
         )
         dollars = estimate_dollars(options.stage, target.orders)
     except (Refused, InvalidSetting, SynthFailed, BotoCoreError, ClientError) as refused:
@@ -107,7 +106,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m proof.account", description=__doc__)
     parser.add_argument("--stage", default=LAPTOP, help="a throw-away stage, or laptop (default: %(default)s)")
     parser.add_argument("--orders", type=int, help="orders of the burst (default: 100 on this machine, 200 on AWS)")
-    parser.add_argument("--clients", type=int, help="clients of the burst (default: 8)")
     parser.add_argument("--keep", action="store_true", help="do not destroy the stage at the end")
     parser.add_argument(
         "--skip", action="append", default=[], choices=[one.name for one in STEPS], help="a step to leave out"
@@ -120,10 +118,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--endpoint", help="the URL of an emulator that answers instead of AWS; needs --stage")
     parser.add_argument("--report", type=Path, default=FOLDER, help="the folder of the report (default: build/prove)")
     return parser.parse_args(arguments)
-
-
-def _burst(options: argparse.Namespace) -> dict[str, Any]:
-    return {name: value for name in ("orders", "clients") if (value := getattr(options, name)) is not None}
 
 
 if __name__ == "__main__":

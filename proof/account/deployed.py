@@ -97,14 +97,13 @@ class DeployedTarget:
         stage_name: str,
         *,
         orders: int = 200,
-        clients: int = 8,
         sender: str = "",
         release: str = "",
         expiry_seconds: float = 3_600,
         run: RunCommand | None = None,
     ) -> None:
         self.stage, self.stack = stage_name, f"orderstream-{stage_name}"
-        self.orders, self.clients, self.expiry_seconds = orders, clients, expiry_seconds
+        self.orders, self.expiry_seconds = orders, expiry_seconds
         self.sender, self.release, self.run = sender, release, run or run_command
         self.restored_tables: list[str] = []
 

@@ -31,8 +31,8 @@ class LocalTarget:
     effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
     poll_seconds = 0
 
-    def __init__(self, *, orders: int = 100, clients: int = 8) -> None:
-        self.orders, self.clients = orders, clients
+    def __init__(self, *, orders: int = 100) -> None:
+        self.orders = orders
         self._started = ExitStack()
         self.running: RunningShop | None = None
 
