@@ -101,23 +101,16 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
 | `unpaid_orders_per_customer`, if not 0 | a customer's new orders | 409: pay or cancel an order | function, table |
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
-API Gateway's limits are targets, not exact
-([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)).
-`customer_writes_per_minute` is the same for all customers: raise it if a company's program sends many orders as one
+API Gateway's limits are targets, not exact. `customer_writes_per_minute` is the same for all customers: raise it if a company's program sends many orders as one
 customer.
 """
     yield "## Caches"
     yield """
-Products, stock, categories, ratings, reviews and best sellers are the same for everyone. Their answers have
-`Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
-all errors of the function, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five
-minutes ([reasons, and what it saves](decisions/cost-and-scale.md#d76)). CloudFront keeps no errors,
-not even those of API Gateway, such as 429.
+CloudFront (with `sign_in_prefix` or `web_acl`) keeps the answers that are the same for everyone, such as products and
+stock, for `public_cache_seconds` ([reasons](decisions/cost-and-scale.md#d76)). It keeps no other answers and no errors.
 
-- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for this time. While the API fails, it may show
-  the last answer longer.
-- Each answer to a read has an `ETag`. A program that polls a list sends the `ETag` as `If-None-Match`, and gets 304
-  without a body if nothing changed.
+- A program that polls a list sends the `ETag` of the last answer as `If-None-Match`, and gets 304 without a body if
+  nothing changed.
 - An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
 - Do not send an access token with public reads. Each token has its own entries in the cache.
 """
@@ -162,12 +155,8 @@ API, and users sign in with Cognito
 3. To accept payments, [connect Stripe](stripe.md), and add its form in `page/pay.js`, at the place marked there. In
    `stacks/page_policy.py`, add the addresses that the form loads from and connects to. Browsers block all others.
 
-With `web_acl`, requests for the page's files count towards the 2,000 requests in five minutes. The page has some forty
-files, and a browser checks each file for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its
-sign-in, and its bucket, which contains only the page.
-
-The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with replacements
-for CloudFront and Cognito that reject the same requests.
+If you remove `sign_in_prefix`, the next deploy deletes the page and its sign-in. The page was not tested on AWS, only
+[in a browser](../tests/browser/test_page_on_aws.py) with replacements for CloudFront and Cognito.
 """
     yield "## The account"
     yield """
@@ -192,9 +181,7 @@ An administrator of the shop's account can delete the backups in the vault of th
 
 - `backup_lock_days` locks the vault in governance mode. During these days, only users with
   `backup:DeleteBackupVaultLockConfiguration` can delete a backup. Deny this action to everyone in a policy of the
-  organization. The stack
-  does not use the compliance mode, because nobody, not even AWS, can remove such a lock: if the number is wrong, you
-  pay until the lock ends ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
+  organization ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
 - `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no
   access. Set it up once
   ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/create-cross-account-backup.html)). In the
