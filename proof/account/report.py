@@ -9,7 +9,6 @@ from typing import Any
 
 from docs.markdown import escape, render_table
 from proof.account.outcome import NOT_HERE
-from proof.account.outcome import NOT_RUN as STEP_NOT_RUN
 from proof.account.steps import Result, judge
 from proof.conformance.results import DIFFERS, NOT_RUN
 from stacks import PROJECT
@@ -28,7 +27,6 @@ def build_report(results: Sequence[Result], *, target: str, dollars: float | Non
         "seconds": round(sum(one.seconds for one in results), 1),
         "estimated_dollars": None if dollars is None else round(dollars, 2),
         "steps": [_step(one) for one in results],
-        "not_run": {one.step.name: one.outcome.seen for one in results if one.outcome.status == STEP_NOT_RUN},
         "differences": [
             {"probe": name, "found": result.removeprefix(DIFFERS), "listed": name in one.outcome.listed}
             for one in results
@@ -81,9 +79,6 @@ def _parts(report: Mapping[str, Any]) -> Iterator[str]:
     cost = "" if report["estimated_dollars"] is None else f", at most {report['estimated_dollars']:.2f} USD by estimate"
     yield f"On {where}, begun {report.get('began')}, {report['seconds']:.0f} s{cost}. What the steps do: docs/prove.md."
     yield render_table(("step", "result", "seen", "s"), [_row(one) for one in report["steps"]])
-    if missing := report["not_run"]:
-        yield "## Steps that did not run"
-        yield render_table(("step", "why"), [(name, escape(why)) for name, why in missing.items()])
     if different := report["differences"]:
         yield "## Probes that differ"
         rows = [(f"`{one['probe']}`", "yes" if one["listed"] else "**no**", escape(one["found"])) for one in different]

@@ -13,10 +13,6 @@ class Spread:
     low: float
     high: float
 
-    def scaled(self, factor: float) -> "Spread":
-        """Return the spread in another unit: all values multiplied by the factor."""
-        return Spread(self.median * factor, self.low * factor, self.high * factor)
-
 
 @dataclass(frozen=True)
 class Figure:

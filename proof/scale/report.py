@@ -75,13 +75,13 @@ def search_profile(deployment: Deployment, name: str) -> list[Results]:
 
 def _search_row(search: Search, effect: str) -> Results:
     found = search.ceiling(effect, START)
-    limit = {"limit": found.limit.limit, "what": found.limit.what}
     return {
         "profile": search.profile.name,
         "effect": effect,
         "rate": found.rate,
         "at_80_rate": found.at_80.rate,
-        **limit,
+        "limit": found.limit.limit,
+        "what": found.limit.what,
         **_delays(found.at_80),
     }
 
