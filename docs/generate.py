@@ -26,7 +26,6 @@ def render_pages() -> dict[str, str]:
         "access-patterns.md": patterns.render_page(),
         "events.md": events.render_page(),
         "settings.md": settings.render_page(),
-        "upgrades.md": promises.render_upgrades(),
         "events.json": events.render_union(),
         "asyncapi.json": asyncapi.render_document(),
         **promises.render_contracts(),

@@ -14,7 +14,6 @@ from typing import Any, get_type_hints
 
 from docs import markdown
 from docs.pages import events
-from docs.pages.readme import WRITTEN
 from docs.pages.table import describe_type, embedded_classes
 from functions.dynamodb.codec import set_element_type, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import Row
@@ -49,13 +48,6 @@ def published_contracts(folder: Path = DOCS) -> dict[str, str]:
 def render_contracts() -> dict[str, str]:
     """Return the contracts of the model by their path in docs/."""
     return {ITEMS: render_items(), **{f"events/{name}.json": text for name, text in events.render_schemas().items()}}
-
-
-def render_upgrades() -> str:
-    """Return docs/upgrades.md with the present rules."""
-    page = (DOCS / "upgrades.md").read_text(encoding="utf-8")
-    rules = markdown.render_table(("rule", "instead"), [(f"`{rule}`", instead) for rule, instead in RULES.items()])
-    return WRITTEN.sub(lambda found: f"{found[1]}{rules}\n", page)
 
 
 def find_breaking_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:

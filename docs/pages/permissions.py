@@ -1,7 +1,7 @@
 """docs/permissions.md: all permissions on AWS, read from the synthesized template."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -24,14 +24,26 @@ a change of permissions: review it.
     yield "## Permissions of the functions and of operators"
     yield markdown.render_table(("role of", "actions", "resource"), _role_rows(resources))
     yield "## Who may assume a role or invoke a function"
-    yield markdown.render_table(("of", "principal", "condition"), [*_trust_rows(resources), *_caller_rows(resources)])
+    yield markdown.render_table(
+        ("of", "principal", "condition"), _join_equal([*_trust_rows(resources), *_caller_rows(resources)])
+    )
     yield "## Resource policies of queues, topics, buckets, secrets and the key"
     yield "An Allow also permits principals that have no permission above. A Deny also stops principals that have one."
-    yield markdown.render_table(("resource", "effect", "principal", "actions", "condition"), _policy_rows(resources))
+    yield markdown.render_table(
+        ("resource", "effect", "principal", "actions", "condition"), _join_equal(_policy_rows(resources))
+    )
+
+
+def _join_equal(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Yield one row for all rows that differ only in their first cell."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for first, *others in rows:
+        found.setdefault(tuple(others), []).append(first)
+    yield from ((", ".join(firsts), *others) for others, firsts in found.items())
 
 
 def _role_rows(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:
-    """Yield the actions that each role may use, one row for each role and resource."""
+    """Yield the actions that each role may use. Resources with the same actions of a role are in one row."""
     may: set[tuple[str, str, str, str]] = set()
     for policy in (
         *_properties_of_type(resources, "AWS::IAM::Policy"),
@@ -47,9 +59,11 @@ def _role_rows(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:
                     for on in _as_list(statement["Resource"])
                     for action in _as_list(statement["Action"])
                 }
+    rows = []
     for (who, on, where), found in groupby(sorted(may), lambda it: it[:3]):
         actions = "<br>".join(f"`{action}`" for *_, action in found)
-        yield f"**{who}**", actions, f"{on}{where and ', ' + where}"
+        rows.append((f"{on}{where and ', ' + where}", f"**{who}**", actions))
+    yield from ((who, actions, on) for on, who, actions in _join_equal(rows))
 
 
 def _trust_rows(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:

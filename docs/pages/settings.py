@@ -101,8 +101,8 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
 | `unpaid_orders_per_customer`, if not 0 | a customer's new orders | 409: pay or cancel an order | function, table |
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
-API Gateway's limits are targets, not exact. `customer_writes_per_minute` is the same for all customers: raise it if a company's program sends many orders as one
-customer.
+API Gateway's limits are targets, not exact. `customer_writes_per_minute` is the same for all customers: raise it if a
+company's program sends many orders as one customer.
 """
     yield "## Caches"
     yield """

@@ -11,11 +11,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from docs.pages.events import example_event
 from functions.dynamodb.keys import to_instant
 from functions.handlers import order_notification_worker as notifications
 from functions.model.errors import NotAllowed
-from functions.model.events import EVENTS_BY_NAME
+from functions.model.events import EVENTS_BY_NAME, build_event_detail
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.shop import cancellation, customers, erasure, refunds
@@ -24,6 +23,7 @@ from functions.shop.lists import ListRequest
 from functions.shop.order_notifications import list_notifications_of_order
 from local.world.harness import ANN, STAFF, ShopHarness
 from proof.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from tests.model.test_events import change_of
 from tests.support.handlers import failed_ids, published
 
 Message = dict[str, Any]
@@ -111,7 +111,8 @@ def test_a_kind_of_mails_that_is_turned_off_is_not_sent(harness: ShopHarness, of
 
 def about(event: str, order_id: str, **data: Any) -> Message:
     """Return a message with an event of an order of Ann, as the bus delivers it."""
-    known = example_event(EVENTS_BY_NAME[event])
+    known = build_event_detail(change_of(EVENTS_BY_NAME[event]))
+    assert known is not None
     change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
     data = known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}
     told = {**known, "id": change_id, "time": to_instant(datetime.now(UTC)), "data": data}

@@ -1,6 +1,7 @@
 """Tests the permissions of each function: named actions on named resources, and all that its code needs."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cache
@@ -318,13 +319,18 @@ def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, p
         "a permission changed: run `make docs` and review the difference"
     )
     like_dev = permissions.render_page(prod.body).replace("orderstream-prod", "orderstream-dev")
-    there = set(like_dev.replace("shop.test", "shop.example").splitlines())
-    here = set(written.splitlines())
-    more, less = ({line.split("**")[1] for line in lines} for lines in (there - here, here - there))
+    there, here = rows_of(like_dev.replace("shop.test", "shop.example")), rows_of(written)
+    more, less = ({name for name, _ in rows} for rows in (there - here, here - there))
     assert more == {"ApiRelease", "ApiReleaseAlias", "ArchivedCopy", "Backups"}, (
         "all stages have the same permissions, except these"
     )
     assert less == {"Api"}, "prod calls the alias of the API instead"
+
+
+def rows_of(page: str) -> set[tuple[str, str]]:
+    """Return the rows of the page's tables: each name of the first cell, with the other cells."""
+    cells = [line.partition(" | ") for line in page.splitlines()]
+    return {(name, rest) for names, _, rest in cells for name in re.findall(r"\*\*(\w+)\*\*", names)}
 
 
 def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone(dev: SynthesizedTemplate) -> None:
