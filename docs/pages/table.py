@@ -45,12 +45,14 @@ item follows it. No value may contain `#`. Importing the table's module checks t
     yield markdown.render_table(("type", "PK", "SK", "GSI1", "GSI2", "GSI3", "kind", "written by"), rows)
     yield markdown.bullet_list(f"**{kind}**: {ROW_KINDS[kind]}." for kind in dict.fromkeys(row.kind for row in t.ROWS))
     yield "## Partitions"
-    yield "The tables list the items of each partition by sort key. One query can read any range of a partition."
-    for index in INDEXES:
-        yield f"### {_index_title(index)}"
-        if index != "main":
-            yield _projection(_index_title(index))
-        yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
+    yield """
+The table lists the partitions with items of several types, by sort key. One query can read any range of a partition.
+The projection of an index cannot be changed later.
+"""
+    yield markdown.render_table(
+        ("in", "partition", "sort keys, in order"), [row for index in INDEXES for row in _partitions(index)]
+    )
+    yield markdown.bullet_list(f"**{index.upper()}** {_projection(index.upper())}." for index in INDEXES[1:])
     yield "## Item types"
     yield """
 DynamoDB deletes an item some time after its `ttl`. As soon as its `ttl` has passed, reads do not return it.
@@ -72,22 +74,20 @@ def _index_key(row: Row[Any], index: IndexName) -> str:
     return " / ".join(_key_templates(row, index)) if index in row.indexes else ""
 
 
-def _index_title(index: IndexName) -> str:
-    return "The table" if index == "main" else index.upper()
-
-
 def _projection(index: str) -> str:
     names = t.INDEX_PROJECTIONS[index]
     held = "all attributes" if names is None else ", ".join(f"`{name}`" for name in names)
-    return f"Projects {held}. A projection cannot be changed later."
+    return f"projects {held}"
 
 
-def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
+def _partitions(index: IndexName) -> Iterator[tuple[str, str, str]]:
     used = [row for row in t.ROWS if index in row.indexes]
     for partition in dict.fromkeys(row.templates(index)[0].text for row in used):
         here = [row for row in used if row.templates(index)[0].text == partition]
         sorts = sorted((row.templates(index)[1].text, row.type) for row in here)
-        yield f"`{partition}`", "<br>".join(f"`{sort}` {name}" for sort, name in sorts)
+        if len(sorts) > 1:
+            where = "the table" if index == "main" else index.upper()
+            yield where, f"`{partition}`", "<br>".join(f"`{sort}` {name}" for sort, name in sorts)
 
 
 def describe_expiry(row: Row[Any]) -> str:
