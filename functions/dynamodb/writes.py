@@ -278,27 +278,29 @@ def copy_attributes(
     key: Mapping[str, Any],
     attributes: Mapping[str, str | None],
     source: tuple[str, int],
-    only_where: tuple[str, Sequence[str]],
+    only_where: Mapping[str, Sequence[str]],
 ) -> Write[T]:
     """Return a write that copies text attributes of a source item into an existing target item.
 
     The write fails if the target already has the attributes from the same or a later version of the source. The
     target's own version stays, so that concurrent updates of it do not fail. `attributes`: the text by name; None
     removes the attribute. `source`: the target's attribute for the version of the source, and this version.
-    `only_where`: the name of a field of the target, and its allowed values.
+    `only_where`: the allowed values of fields of the target, by name.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
     removed_names = [name for name in attributes if name not in image]
-    field, allowed = only_where
-    values = image | {f"allowed_{number}": {"S": value} for number, value in enumerate(allowed)}
-    one_of = ", ".join(f":allowed_{number}" for number in range(len(allowed)))
+    values, conditions = dict(image), []
+    for field, allowed in only_where.items():
+        names = [f"{field}_{number}" for number in range(len(allowed))]
+        values |= {name: {"S": value} for name, value in zip(names, allowed, strict=True)}
+        conditions.append(f"#{field} IN ({', '.join(f':{name}' for name in names)})")
     older = f"(attribute_not_exists(#{source[0]}) OR #{source[0]} < :{source[0]})"
     return _build(
         "Update",
         row,
         key,
-        f"#{field} IN ({one_of}) AND {older}",
+        " AND ".join([*conditions, older]),
         values,
         update_expression=_set_and_remove(image, removed_names),
         resulting_attributes={**image, **dict.fromkeys(removed_names)},

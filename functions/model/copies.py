@@ -60,15 +60,15 @@ class CopiedAttributes(Generic[S, C]):
     """Declares attributes that are copied from one primary item (the source) into another primary item (the target).
 
     `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes by name;
-    None removes one. `only_where`: a field of the target, and the values with which it is updated. The target's own
-    version stays, so `changes` reports no change of it.
+    None removes one. `only_where`: fields of the target, each with the values with which it is updated. The target's
+    own version stays, so `changes` reports no change of it.
     """
 
     source_rows: tuple[Row[S], ...]
     target_row: Row[C]
     version_field: str
     derive: Callable[[S], Mapping[str, str | None]]
-    only_where: tuple[str, tuple[str, ...]]
+    only_where: Mapping[str, tuple[str, ...]]
 
 
 def copy_fields(source: Any, into: type[C], **others: Any) -> C:
@@ -177,7 +177,7 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     t.ORDER,
     "customer_version",
     customer_name_attribute,
-    only_where=("status", e.OPEN_STATUSES),
+    only_where={"status": e.OPEN_STATUSES},
 )
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
     dict.fromkeys(

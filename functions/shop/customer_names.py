@@ -70,7 +70,10 @@ def propagate_name(shop: ShopContext, change_id: str, customer_id: str) -> int:
 
 
 def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | ErasedCustomer) -> bool:
-    """Write the customer's name to an order. Return False if it is closed, or has the name of as late a version."""
+    """Write the customer's name to an order, and return True.
+
+    Return False if the order is closed, has the name of as late a version, or has moved from a guest to an account.
+    """
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
         source = CUSTOMER_NAME_COPY.version_field, customer.version
@@ -80,7 +83,7 @@ def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | Era
                 key,
                 CUSTOMER_NAME_COPY.derive(customer),
                 source,
-                CUSTOMER_NAME_COPY.only_where,
+                {**CUSTOMER_NAME_COPY.only_where, "customer_id": (customer.customer_id,)},
             )
         )
     except WriteConflict:

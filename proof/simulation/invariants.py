@@ -1284,7 +1284,7 @@ class WriteChecks:
                 f"{place} went from version {old['version']['N']} to {new['version']['N']}"
             )
         named = [int(image.get("customer_version", {"N": "0"})["N"]) for image in (old, new)]
-        if kind == "Order" and named[1] < named[0]:
+        if kind == "Order" and named[1] < named[0] and new["customer_id"] == old["customer_id"]:
             self.violations["version"].append(f"{place} went from customer version {named[0]} to {named[1]}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
         moves = self._moves.get(kind) if old["type"]["S"] == kind else None

@@ -127,7 +127,7 @@ def not_holding() -> dict[str, Write[Any]]:
         "unchanged of another version": check_unchanged(BOOK, book(version=2)),
         "delete_held what another held": delete_if_held_by(BOOK, KEY, "title", "Persuasion"),
         "copy where a field is another": copy_attributes(
-            BOOK, KEY, {"title": "new"}, ("as_of", 9), ("title", ["Other"])
+            BOOK, KEY, {"title": "new"}, ("as_of", 9), {"title": ["Other"]}
         ),
         "delete_older of one as new": delete_if_older(BOOK, book()),
     }
@@ -151,7 +151,7 @@ def test_version_10_is_later_than_version_9(library: Table) -> None:
             library.write(write(BOOK, book(version=9)))
     changes = {"title": "new", "shelf": None}
     copied = {
-        version: copy_attributes(BOOK, KEY, changes, ("as_of", version), ("title", ["Emma", "new"]))
+        version: copy_attributes(BOOK, KEY, changes, ("as_of", version), {"title": ["Emma", "new"]})
         for version in (9, 10)
     }
     for version in (9, 10):

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from functions.handlers import copies_reader, customer_name_worker
-from functions.shop import cancellation, customers, orders
+from functions.shop import cancellation, customers, guests, orders
+from functions.shop.customer_names import set_customer_name
 from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
-from proof.support.actors import get_order
+from proof.support.actors import get_order, place_guest_order
 from proof.support.client_faults import run_before_call
 from tests.support.handlers import failed_ids, published
 
@@ -45,6 +46,19 @@ def has_gone(harness: ShopHarness, key: str, *, to_the_archive: bool = False) ->
 
 
 # a new name -----------------------------------------------------------------------------------------------------------
+def test_a_name_of_a_guest_does_not_reach_the_order_that_moved_to_an_account_meanwhile(harness: ShopHarness) -> None:
+    """The simulation found that the guest's version can be later than the account's."""
+    harness.open_shop()
+    order = place_guest_order(harness.shop, email="ann@example.com", pot=1).placed.order
+    guests.renew_link(harness.shop, STAFF, order.order_id)
+    guest = customers.get_customer(harness.shop, STAFF, order.customer_id)
+    guests.join_orders(harness.shop, ANN, ANN.id)
+    joined = name_on(harness, order.order_id)
+    assert joined[1] < guest.version
+    assert not set_customer_name(harness.shop, order.order_id, guest)
+    assert name_on(harness, order.order_id) == joined
+
+
 def test_a_new_name_reaches_every_open_order_and_no_closed_one(harness: ShopHarness) -> None:
     harness.open_shop()
     archived, delivered = has_gone(harness, "one", to_the_archive=True), has_gone(harness, "two")
