@@ -36,7 +36,7 @@ json.dump(answer, open(sys.argv[2], "w"))
 """The program of a handler's process. Only the payment provider is simulated."""
 PARCEL = {"carrier": "dhl", "tracking_number": "42"}
 ATTEMPTS = 3
-"""How often a batch is delivered: on a busy machine, a request to LocalEmu may time out."""
+"""How often a batch is delivered or a request sent: on a busy machine, a request to LocalEmu may time out."""
 QUIET_ROUNDS = 3
 """How many times no queue has a message before the order is complete: LocalEmu's bus delivers a little later."""
 
@@ -88,14 +88,14 @@ class Handlers:
     def request(self, method: str, path: str, token: Token, body: Any, key: str) -> Any:
         """Send a request to the API's handler, and deliver all its effects. Return the answer's body."""
         signed_in = replace(token, client_id=self.variables["CLIENT_ID"])
-        return self._deliver(self.invoke("api", json_event(method, path, signed_in, body, key=key)))
+        return self._deliver(json_event(method, path, signed_in, body, key=key))
 
     def pay(self, order_id: str, total: int, payment_id: str) -> None:
         secret = self.emulator.client("secretsmanager").get_secret_value(SecretId=self.variables["WEBHOOK_SECRET"])
         text = json.dumps(payment_event(order_id, total, id=f"evt_{payment_id}", payment_id=payment_id))
         signature = sign_webhook(json.loads(secret["SecretString"])["current"], text, time.time())
         headers = {**JSON, "stripe-signature": signature}
-        self._deliver(self.invoke("api", http_event("POST", "/payments/events", body=text, headers=headers)))
+        self._deliver(http_event("POST", "/payments/events", body=text, headers=headers))
 
     def expire(self, order_id: str) -> None:
         """Delete the expiry marker of an order, and deliver the effects. LocalEmu would delete it after its time."""
@@ -103,7 +103,12 @@ class Handlers:
         self.emulator.client("dynamodb").delete_item(TableName=self.variables["TABLE_NAME"], Key=key)
         self._deliver_effects()
 
-    def _deliver(self, response: Any) -> Any:
+    def _deliver(self, event: Any) -> Any:
+        """Send a request, again after a 503 as a client does, and deliver its effects. Return the answer's body."""
+        answers = (self.invoke("api", event) for _ in range(ATTEMPTS))
+        response = next(answers)
+        while response["statusCode"] == 503 and (again := next(answers, None)):
+            response = again
         if response["statusCode"] >= 300:
             raise stack.StackFailed(f"the API answered {response}")
         self._deliver_effects()
