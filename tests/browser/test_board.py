@@ -82,6 +82,8 @@ def test_the_board_shows_more_pages_of_all_orders_and_what_needs_a_person(tab: T
 def test_the_board_lists_the_open_orders_of_all_states(tab: Tab, people: DemoClients) -> None:
     ids = [people.place_order(people.create_stocked_product(5), quantity=1)["order_id"] for _ in range(2)]
     people.pay_order(people.staff.get(f"/orders/{ids[0]}"))
+    # The page reads a list of each state. An order that changes its state meanwhile can be in none of them.
+    wait_until("the parcel", lambda: people.staff.get(f"/orders/{ids[0]}")["status"] == "FULFILLING")
     tab.open("board?status=OPEN")
     orders = panel(tab.page, "Orders: All open")
     for id in ids:
