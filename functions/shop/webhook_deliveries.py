@@ -5,6 +5,9 @@ webhooks. The event on the bus then wakes a worker. For each webhook, the worker
 of this object. A lease in the cursor lets one worker send at a time. If a worker finds the lease taken, it raises
 `wakes` of the cursor. So the holder of the lease cannot release it without looking for the new event.
 
+The cursor records for which versions of the object the outbox had no event. If one is stored later, for example because
+a tool published a later event first, this event and the later ones are sent.
+
 An event that fails waits for its retry, and the later events of its object wait behind it. Other objects and other
 webhooks go on. After several failures without a success, the webhook gets only one attempt at a time, after growing
 waits. If an event fails for days, the webhook is paused.
@@ -19,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import ConditionFailed, WriteConflict, put_if_absent, update
 from functions.model.changes import Change
 from functions.model.entities import Delivery, OutboxEvent, Replay, Webhook, WebhookCursor
@@ -39,6 +43,8 @@ from functions.shop.webhooks import valid_secrets
 LEASE_SECONDS = 60
 """How long a lease lasts after the last event. webhook_sender limits an attempt to 15 seconds."""
 PAGE = 10
+MAX_MISSING = 100
+"""How many missing versions a cursor has at most: the newest ones."""
 FAILURES_BEFORE_WAITING = 5
 """After how many failures without a success a webhook gets only one attempt at a time."""
 RETRY_MINUTES = (1, 5, 30, 120, 300, 600, 840, 1200)
@@ -166,9 +172,9 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
         since=webhook.active_from,
         ttl=_expiry(shop),
     )
-    if place.late and cursor.position >= place.position:
-        created, _, version = place.position.rpartition("/")
-        cursor = replace(cursor, position=f"{created}/{int(version) - 1:010}")
+    version = _version(place.position)
+    if cursor.position >= place.position and (place.late or version in cursor.missing):
+        cursor = replace(cursor, position=f"{place.position.rpartition('/')[0]}/{version - 1:010}")
     if cursor.lease and cursor.leased_until and cursor.leased_until > now:
         # The holder looks for new events before it releases the lease. If it was killed, a retry looks for them.
         _write(shop, found, replace(cursor, wakes=cursor.wakes + 1, retry_at=cursor.retry_at or cursor.leased_until))
@@ -182,6 +188,18 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
             _write(shop, found, replace(cursor, retry_at=waits_until))
         return None
     return _write(shop, found, replace(cursor, lease=shop.new_id(), leased_until=_lease_end(shop)))
+
+
+def _version(position: str) -> int:
+    """Return the version of the object at a position; 0 for the first position, ""."""
+    return int(position.rpartition("/")[2] or 0)
+
+
+def _missing_versions(after: str, events: Sequence[OutboxEvent]) -> list[int]:
+    """Return the versions between a position and the last event that have no event, at most MAX_MISSING."""
+    versions = [_version(event.position) for event in events]
+    last = max(versions, default=0)
+    return [one for one in range(max(_version(after), last - MAX_MISSING) + 1, last) if one not in versions]
 
 
 def _is_waiting(webhook: Webhook, cursor: WebhookCursor, now: Instant) -> bool:
@@ -242,16 +260,15 @@ class _Sending:
 
     def _send_page(self, cursor: WebhookCursor) -> WebhookCursor:
         """Send the next events after a cursor, and return the cursor then. At the end its lease is released."""
-        found = self.shop.table.query(
-            OUTBOX_OF_OBJECT, limit=PAGE, after=cursor.position or None, object_id=cursor.object_id
-        )
+        found = self._read_outbox(cursor)
+        missing = _missing_versions(cursor.position, found.items)
         due = [event for event in found.items if self._is_due(cursor, event)]
         last = found.items[-1].position if found.items else cursor.position
         if not due:
-            return self._move(cursor, last, release=found.after is None)
+            return self._move(cursor, last, missing, release=found.after is None)
         for event in due:
             if self.is_out_of_time():
-                self._move(cursor, cursor.position, release=True, retry_at=self.shop.now_instant())
+                self._move(cursor, cursor.position, missing, release=True, retry_at=self.shop.now_instant())
                 raise OutOfTime
             answer = self._attempt(cursor, event)
             if not answer.is_success:
@@ -262,6 +279,7 @@ class _Sending:
             moved = self._move(
                 cursor,
                 position,
+                missing,
                 release=is_last and found.after is None,
                 failing_since=None,
                 attempts=0,
@@ -272,6 +290,24 @@ class _Sending:
                 return moved
             cursor = moved
         return cursor
+
+    def _read_outbox(self, cursor: WebhookCursor) -> QueryPage[OutboxEvent]:
+        """Return the next events after a cursor.
+
+        A Query may return an event without an earlier one that was stored while it ran. So if a version is missing,
+        read again until two answers are the same.
+        """
+        query = partial(
+            self.shop.table.query,
+            OUTBOX_OF_OBJECT,
+            limit=PAGE,
+            after=cursor.position or None,
+            object_id=cursor.object_id,
+        )
+        found = query()
+        while _missing_versions(cursor.position, found.items) and (again := query()).items != found.items:
+            found = again
+        return found
 
     def _is_due(self, cursor: WebhookCursor, event: OutboxEvent) -> bool:
         """Return whether an event must be sent: the webhook has it, and a replay does not leave it out."""
@@ -304,16 +340,23 @@ class _Sending:
             self.webhook = _change_webhook(self.shop, self.webhook, _count_success)
         return answer
 
-    def _move(self, cursor: WebhookCursor, position: str, *, release: bool, **fields: Any) -> WebhookCursor:
+    def _move(
+        self, cursor: WebhookCursor, position: str, missing: Sequence[int], *, release: bool, **fields: Any
+    ) -> WebhookCursor:
         """Store that a webhook has the events up to a position, and return the stored cursor.
 
+        `missing`: the versions without event after the cursor.
         If another invocation woke this one meanwhile, the lease is kept, because there may be a new event. If a replay
         moved the cursor, it stays there. If another invocation took the lease, nothing is stored. `retry_at` stays
         until the lease is released. So if this invocation is killed before, a retry sends the rest.
         """
         kept: dict[str, Any] = {"leased_until": _lease_end(self.shop)}
         released: dict[str, Any] = {"lease": None, "leased_until": None, "retry_at": None}
-        fields = {"position": position, **fields}
+        passed = {
+            *(one for one in cursor.missing if one <= _version(cursor.position)),
+            *(one for one in missing if one < _version(position)),
+        }
+        fields = {"position": position, "missing": tuple(sorted(passed)[-MAX_MISSING:]), **fields}
 
         def attempt() -> WebhookCursor:
             try:
@@ -450,15 +493,22 @@ def _with_replay(left: Replay | None, webhook: Webhook) -> Webhook:
 
 
 def _move_back(shop: ShopContext, found: WebhookCursor, replay: Replay) -> None:
+    """Move a cursor back for a replay. Does nothing if an invocation that was killed has moved it already."""
+    if _as_moved_back(shop, found, replay) == found:
+        return
     cursor = shop.table.get(WEBHOOK_CURSOR_BY_OBJECT, webhook_id=found.webhook_id, object_id=found.object_id)
-    if cursor is None or (cursor.sent_at or "") < replay.since:
-        return  # nothing was sent since then
-    moved = replace(
+    if cursor is not None and (moved := _as_moved_back(shop, cursor, replay)) != cursor:
+        _write(shop, cursor, moved)
+
+
+def _as_moved_back(shop: ShopContext, cursor: WebhookCursor, replay: Replay) -> WebhookCursor:
+    if (cursor.sent_at or "") < replay.since:
+        return cursor  # nothing was sent since then
+    return replace(
         cursor,
         position="",
         since=replay.since,
         retry_at=cursor.retry_at or shop.now_instant(),
-        replay_until=cursor.position,
+        replay_until=max(cursor.position, cursor.replay_until or ""),
         replay_events=replay.event_names,
     )
-    _write(shop, cursor, moved)

@@ -32,6 +32,7 @@ from functions.shop.webhook_deliveries import (
 )
 from functions.shop.webhooks import change_webhook, create_webhook, get_webhook, replay, rotate_secret, valid_secrets
 from proof.support.actors import STAFF
+from proof.support.client_faults import ProcessKilled
 from proof.support.samples import order
 from tests.shop.conftest import TappedShop
 
@@ -394,9 +395,18 @@ def test_an_expired_cursor_that_is_not_deleted_yet_is_replaced(shop: TappedShop,
 
 
 # events that come late, and replays -----------------------------------------------------------------------------------
-def test_a_late_event_is_sent_with_the_later_ones_after_it(shop: ShopContext, receiver: Receiver) -> None:
+def test_an_event_that_a_query_missed_is_sent_in_its_order(shop: TappedShop, receiver: Receiver) -> None:
+    receiver.wake(*publish(shop, 1))
+    places = publish(shop, 3)
+    shop.meanwhile(lambda rival: publish(rival, 2), "Query", call=2)
+    receiver.wake(*places)
+    assert receiver.ids() == ids_of(shop, 1, 2, 3)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_late_event_is_sent_with_the_later_ones_after_it(shop: ShopContext, receiver: Receiver, late: bool) -> None:
     receiver.wake(*publish(shop, 1, 3))
-    receiver.wake(*publish(shop, 2, late=True))
+    receiver.wake(*publish(shop, 2, late=late), *publish(shop, 1, 2, 3))
     assert receiver.ids() == ids_of(shop, 1, 3, 2, 3)
     (again,) = publish(shop, 3, late=True)
     receiver.wake(again)
@@ -434,6 +444,20 @@ def test_a_replay_can_be_of_some_events_or_of_one_object(shop: TappedShop, recei
     (new,) = publish(shop, 3)
     receiver.wake(new)
     assert receiver.ids()[-1:] == ids_of(shop, 3), "new events follow"
+
+
+def test_a_replay_that_is_killed_half_way_sends_only_its_events(shop: TappedShop, receiver: Receiver) -> None:
+    since = to_instant(shop.clock.now)
+    for order_id in ("o1", "o2"):
+        receiver.wake(*publish(shop, 1, 2, order_id=order_id))
+    receiver.got.clear()
+    replay(shop, STAFF, receiver.webhook_id, since, event_names=["OrderPaid"])
+    shop.clock.now += timedelta(seconds=1)
+    shop.wire.crash_at("UpdateItem", call=2)
+    with pytest.raises(ProcessKilled):
+        receiver.retry()
+    receiver.retry()
+    assert receiver.ids() == [ids_of(shop, 2, order_id=one)[0] for one in ("o1", "o2")]
 
 
 def test_a_replay_moves_a_cursor_back_whose_lease_is_held(shop: TappedShop, receiver: Receiver) -> None:

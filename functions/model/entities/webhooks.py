@@ -86,8 +86,9 @@ class WebhookCursor:
     `position`: of the last event that was sent or left out; "" for none. `lease`, `leased_until`: the invocation that
     sends now, so that one event is in flight; None if none sends. `retry_at`: an event waits for this time; None if
     none waits. `failing_since`, `attempts`: since when and how often the next event failed. `wakes`: how often another
-    invocation found the lease. `sent_at`: the time of the last event that was sent. A replay sets `since`, the earliest
-    event to send, and `replay_until`: up to this position only `replay_events` are sent; () for all.
+    invocation found the lease. `sent_at`: the time of the last event that was sent. `missing`: the versions of the
+    object before `position` that had no event then. A replay sets `since`, the earliest event to send, and
+    `replay_until`: up to this position only `replay_events` are sent; () for all.
     """
 
     webhook_id: str
@@ -102,6 +103,7 @@ class WebhookCursor:
     attempts: int = 0
     wakes: int = 0
     sent_at: Instant | None = None
+    missing: tuple[int, ...] = ()
     replay_until: str | None = None
     replay_events: tuple[str, ...] = ()
     version: int = 1
