@@ -86,7 +86,7 @@ def alert_followers(
         raise Permanent(f"the number of the page must be 1 to {MAX_PAGES}")
     deferral = body.get("deferral")
     if deferral is not None and not isinstance(deferral, int):
-        raise Permanent("the version of the campaign `deferral` must be a number")
+        raise Permanent("the number of the deferral must be a number")
     if pace.refused_all_by:
         defer_message(shop, message, pace.refused_all_by)
         return
@@ -96,7 +96,7 @@ def alert_followers(
         try:
             mails = _send_alerts(shop, environment, pace, event, page.product, page.followers)
         except MailRefused as refused:
-            defer_message(shop, message, refused, deferral=page.campaign.version + 1)
+            defer_message(shop, message, refused, deferral=page.campaign.deferrals + 1)
             mark_page_deferred(shop, page)
             return
         if page.after is not None:

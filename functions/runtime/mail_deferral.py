@@ -3,7 +3,7 @@
 SQS counts the receives and the retention of a message from its sending. For a new message both counts start again, so a
 mail can wait longer than SQS retries one message. The body contains the time of the first deferral, and a value that
 identifies the newest deferral:
-{"detail": the event, "first_at": a time, "deferral": a token, or the version of a campaign}.
+{"detail": the event, "first_at": a time, "deferral": a token, or a number for a campaign}.
 """
 
 import json

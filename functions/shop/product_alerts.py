@@ -19,6 +19,7 @@ message is processed again, the Lambda finds the items of the mails that were al
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -60,8 +61,8 @@ def get_follower_page(
     """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
     `after`: the position in the list of followers after which the page starts, or None. `size`: the maximum number of
-    followers. Customers who followed the product after the campaign began are left out. `deferral`: the version that
-    the campaign got when the message was deferred, or None.
+    followers. Customers who followed the product after the campaign began are left out. `deferral`: the `deferrals` of
+    the campaign since the message was deferred, or None.
 
     Returns None in each of these cases:
     - the campaign of another event prevents a new one, or has replaced the campaign of this event;
@@ -76,7 +77,7 @@ def get_follower_page(
         return None
     resume_after = campaign.since if campaign else _resume_position(shop, found)
     start = after or resume_after
-    if campaign and (_is_already_notified(campaign, start) or campaign.version > (deferral or campaign.version)):
+    if campaign and (_is_already_notified(campaign, start) or campaign.deferrals > (deferral or campaign.deferrals)):
         return None
     product = _get_product_if_still_true(shop, event, is_new=campaign is None)
     if product is None:
@@ -110,10 +111,10 @@ def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
 
     First queue the deferred message. Does nothing if the campaign changed.
     """
-    try:
-        shop.table.write(update(CAMPAIGN, page.campaign, replace(page.campaign, version=page.campaign.version + 1)))
-    except WriteConflict:
-        return
+    before = page.campaign
+    after = replace(before, deferrals=before.deferrals + 1, version=before.version + 1)
+    with suppress(WriteConflict):
+        shop.table.write(update(CAMPAIGN, before, after))
 
 
 def select_recipients(shop: ShopContext, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:

@@ -295,6 +295,20 @@ def test_the_next_page_begins_a_deferral_of_its_own(shop: ShopHarness) -> None:
     assert fields(following)["page"] == 2
 
 
+def test_a_page_that_is_deferred_before_the_previous_one_is_recorded_gets_its_mails(shop: ShopHarness) -> None:
+    waiting = alert_messages(shop)
+
+    def refuse_the_next_page() -> None:
+        with fail_calls("sesv2", "SendEmail", *QUOTA, times=1):
+            assert send_alerts(*shop.take_deferred_messages("product_alert")) == []
+
+    with run_before_call("dynamodb", "UpdateItem", refuse_the_next_page):
+        assert send_alerts(*waiting) == []
+    while waiting := shop.take_deferred_messages("product_alert"):
+        assert send_alerts(*waiting) == []
+    assert mailed(shop) == Counter(f"c{number}@example.com" for number in range(5))
+
+
 # a deploy -------------------------------------------------------------------------------------------------------------
 def test_new_code_with_the_variables_of_before_asks_for_its_messages_again_within_seconds(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch

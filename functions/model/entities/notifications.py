@@ -39,7 +39,7 @@ class Campaign:
     `event_id` and `event_at`: the id and the time of the event. `since`: the position in the list of followers at which
     the campaign started. `after`: the position up to which mails were sent. `status`: SENDING while mails are sent,
     SENT after the last mail. DROPPED: the campaign stopped before every follower got a mail, for example because the
-    stock ran out.
+    stock ran out. `deferrals`: how often a message about its followers was deferred.
 
     `cooldown_until` (epoch seconds): the end of the cooldown. During the cooldown, a later event of the same kind
     starts a new campaign only if this campaign was DROPPED. The new campaign then starts at the position that this
@@ -55,4 +55,5 @@ class Campaign:
     cooldown_until: int
     since: str | None = None
     after: str | None = None
+    deferrals: int = 0
     version: int = 1
