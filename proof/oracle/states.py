@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 
 from proof.oracle.arithmetic import MAX_CLOCK_ERROR_SECONDS
 from proof.oracle.books import ENDED_UNSOLD, Books, OrderRecord
@@ -111,9 +112,16 @@ def _is_finished(order: OrderRecord) -> bool:
 
 
 def _was_put_off(books: Books, order: OrderRecord) -> bool:
-    """Return whether the expiry marker of an order expired, and the archive wrote a new one instead of archiving it."""
-    images = [image for _, image in books.seen.history.get((f"ORDER#{order.id}", "EXPIRY"), ())]
-    return not order.archived and None in images and images[-1] is not None
+    """Return whether the expiry marker of an order expired, and the archive wrote a new one instead of archiving it.
+
+    The new one may replace the expired one, if DynamoDB has not deleted it yet.
+    """
+    versions = books.seen.history.get((f"ORDER#{order.id}", "EXPIRY"), ())
+    is_replaced = any(
+        image is None or int(image["ttl"]["N"]) <= at + MAX_CLOCK_ERROR_SECONDS
+        for (_, image), (at, _) in pairwise(versions)
+    )
+    return not order.archived and is_replaced and versions[-1][1] is not None
 
 
 def items_expire_in_time(books: Books) -> Iterator[str]:
