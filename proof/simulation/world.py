@@ -293,7 +293,7 @@ class Simulation:
         if not (self.faults.fierce or self.rng.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("ExpiryMarker")]
-        begins = max(min(expiries, default=0), opened + QUARTER)
+        begins = max(min(expiries, default=opened + QUARTER), self.tasks.now)
         self._start_era("year", begins, 3 * DAY, self.operator.commands("year", 30 * DAY))
         yield opened + YEAR
         tools = [*self.operator.restore_commands(), *self.operator.commands("late", HOUR)]
