@@ -55,9 +55,9 @@ class OrderRecord:
 
     `versions`: each written version of the order, by time, except while archived. `item`: the order as it is now, from
     the table or the archive. `archived`: when the order was archived, as (start, end). `parcels`: by the path of the
-    shipment, the pieces by product of each parcel that the warehouse reported as sent. `last_sent_at`: when it reported
-    the last parcel. `placed_by`: the requests that were answered with this order. If there are none: the unanswered
-    requests with equal lines.
+    shipment, the pieces by product of each parcel that the warehouse reported as sent. `last_sent_at`: when it first
+    reported the last parcel. `placed_by`: the requests that were answered with this order. If there are none: the
+    unanswered requests with equal lines.
     """
 
     id: str
@@ -315,11 +315,12 @@ class Books(Exceptions):
     def _add_parcels(self, order: OrderRecord) -> None:
         asked = self.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/dispatched")
         sent = [it["shipment_id"] for it in order.of_type("Shipment") if "carrier" in it]
-        reports = {
-            path: one for (path,), one in asked if one.succeeded or (one.is_uncertain and path.endswith(tuple(sent)))
-        }
-        order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports.items()}
-        order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
+        reports = [
+            (path, one) for (path,), one in asked if one.succeeded or (one.is_uncertain and path.endswith(tuple(sent)))
+        ]
+        order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports}
+        first_reported = {path: one.asked_at for path, one in reversed(reports)}
+        order.last_sent_at = max(first_reported.values(), default=0)
 
     def _placed_by(self, order: OrderRecord) -> Sequence[ObservedRequest]:
         # Requests with the same key may ask for other goods.

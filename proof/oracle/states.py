@@ -56,7 +56,7 @@ def delivered_orders_have_arrived(books: Books) -> Iterator[str]:
         waited = at - order.last_sent_at
         if arrived == order.sent:
             books.count_premise("all parcels of a delivered order had arrived")
-        elif waited > books.seen.assumed_delivered_days * DAY - MAX_CLOCK_ERROR_SECONDS:
+        elif waited > books.seen.assumed_delivered_days * DAY - 2 * MAX_CLOCK_ERROR_SECONDS:
             books.count_premise("a sent order was assumed to be delivered")
         else:
             yield f"order {order.id} is delivered: {dict(arrived)} of {dict(order.sent)}, {waited:.0f} seconds later"
