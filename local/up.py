@@ -119,7 +119,7 @@ def run_shop(
             )
             warehouse.start()
             exit_stack.callback(warehouse.stop)
-        page = PageServer(running, keeper, journal, queues, backlog, page_port, has_warehouse=with_warehouse).start()
+        page = PageServer(running, keeper, journal, queues, backlog, page_port).start()
         exit_stack.callback(page.stop)
         ready = {"provider_url": running.provider_url, "process_id": os.getpid(), "since": time.time()}
         (state / READY_FILE).write_text(json.dumps(ready))

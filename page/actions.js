@@ -7,7 +7,7 @@ import { payPanel } from "./pay.js";
 import { recordPayment, refundOrder } from "./payments.js";
 import { groupOf, isStaff, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
-import { button, dialog, el, fill, finish, toast } from "./ui.js";
+import { button, dialog, el, finish, loadingDialog, toast } from "./ui.js";
 import { labels, textOf } from "./labels.js";
 
 const AT_ONCE = ["PENDING", "PAID"];
@@ -114,14 +114,10 @@ function answerCancel({ order, me, path, done }, answer) {
 
 /** Opens a dialog about the parcels of an order that are in this state. `build`: returns the command for these parcels. */
 function aboutParcels(title, { me, path, done }, state, none, build) {
-  dialog(title, (box) => {
-    const place = el("div", { class: "stack" });
-    fill(place, "parcels", async () => {
-      const { items } = await get(`${path}/shipments`, { as: me });
-      const parcels = items.filter((one) => one.status === state);
-      return parcels.length ? commandForm(box, { done, ...build(parcels) }) : el("p", { class: "notice" }, none);
-    });
-    return place;
+  loadingDialog(title, "parcels", async (box) => {
+    const { items } = await get(`${path}/shipments`, { as: me });
+    const parcels = items.filter((one) => one.status === state);
+    return parcels.length ? commandForm(box, { done, ...build(parcels) }) : el("p", { class: "notice" }, none);
   });
 }
 
@@ -153,11 +149,8 @@ function deliver(asked) {
 }
 
 function giveBack({ order, me, path, done }) {
-  dialog(`Return of order ${shortId(order.order_id)}`, (box) => {
-    const place = el("div", { class: "stack" });
-    fill(place, "order lines", async () => returnForm(box, (await get(`${path}/lines`, { as: me })).items, { order, me, path, done }));
-    return place;
-  });
+  loadingDialog(`Return of order ${shortId(order.order_id)}`, "order lines",
+    async (box) => returnForm(box, (await get(`${path}/lines`, { as: me })).items, { order, me, path, done }));
 }
 
 function returnForm(box, lines, { order, me, path, done }) {

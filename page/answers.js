@@ -2,7 +2,7 @@
 
 import { bytes, number, plural } from "./format.js";
 import { attributeText, code, keyLink, openItem, priceText, timeLeft, typeOf, unitsText } from "./items.js";
-import { button, chip, el, empty } from "./ui.js";
+import { button, chip, el, empty, terms } from "./ui.js";
 
 const MOST_ATTRIBUTES = 7;
 const TINTS = 8;
@@ -145,6 +145,6 @@ function requests({ requests: all }) {
 /** Shows the first request completely, and only the differences of the others. */
 function request({ operation, sent }, at) {
   const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
-  const lines = Object.entries(sent).map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
-  return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
+  const lines = Object.entries(sent).map(([name, text]) => [name, text ?? "(not sent)"]);
+  return el("li", null, el("h3", null, title), lines.length > 0 && terms("sent", lines));
 }

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { barList } from "./chart.js";
 import { filled, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
-import { announce, dialog, el, empty, fill, moreButton, row, table } from "./ui.js";
+import { announce, el, empty, loadingDialog, moreButton, row, table } from "./ui.js";
 
 const PAGE = 10;
 const MONTHS = 12;
@@ -58,11 +58,7 @@ function monthName(month) {
 
 // One product ----------------------------------------------------------------------------------------------------------
 function openMonths(id, signal) {
-  dialog(`${names.get(id)}, month by month`, () => {
-    const place = el("div", { class: "stack" });
-    fill(place, "months", () => months(id, signal));
-    return place;
-  });
+  loadingDialog(`${names.get(id)}, month by month`, "months", () => months(id, signal));
 }
 
 async function months(id, signal) {

@@ -1,21 +1,14 @@
 // Draws charts without a library: bars over time as SVG, and lists with bars. Screen readers get the values from
 // accessible names and from tables beside the charts.
 
-import { el } from "./ui.js";
+import { roundStep } from "./format.js";
+import { el, shape } from "./ui.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 180;
 const TOP = 10;
 const BOTTOM = 26;
 const LETTER = 6.6; // the maximum width of a letter at an axis, in pixels
 const TICKS = 4;
-
-function shape(tag, attributes, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
 
 /**
  * Draws bars over time. `bars`: [{at, value, description}], with `at` as the label at the axis. `write`: formats a value
@@ -99,8 +92,7 @@ export function ticksOf(values) {
   const low = Math.min(0, ...values);
   const high = Math.max(0, ...values);
   const rough = Math.max(1, (high - low) / TICKS);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((times) => Math.max(1, times * power)).find((one) => one >= rough);
+  const step = roundStep(rough);
   const ticks = [];
   for (let tick = Math.floor(low / step) * step; tick < high + step; tick += step) ticks.push(tick);
   return ticks.length > 1 ? ticks : [0, 1];

@@ -8,19 +8,18 @@ import { ORDER_HEADS, addressOf, customerLink, orderRow, paged } from "./lists.j
 import { choseLanguage, groupOf, person, staffMember, staffNote } from "./people.js";
 import { settings as shop } from "./settings.js";
 import { seedOffer } from "./seedShop.js";
-import { button, chip, copyable, dialog, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
+import { button, chip, copyable, dialog, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, tabs, timeOf, toast } from "./ui.js";
 
 export function show(place, { id, query, signal }) {
   if (id) return showCustomer(place, id, signal);
   const me = staffMember();
   const name = Object.hasOwn(LISTS, query.get("list")) ? query.get("list") : "customers";
   const heading = el("h1", null, "Customers");
-  const tab = ([one, { title }]) => el("a", { href: one === "customers" ? "#/customers" : `#/customers?list=${one}`, "aria-current": one === name && "page" }, title);
   const list = LISTS[name];
   const card = el("section", { class: "card", "aria-label": list.title });
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, list.lead), staffNote(me)),
-    el("nav", { class: "tabs", "aria-label": "Lists" }, Object.entries(LISTS).map(tab)));
+    tabs("Lists", Object.entries(LISTS).map(([one, { title }]) => [title, one === "customers" ? "#/customers" : `#/customers?list=${one}`, one === name])));
   scrollToCurrent(place.querySelector(".tabs"));
   list.open({ place, card, me, query, signal });
   place.append(card);

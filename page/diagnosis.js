@@ -3,10 +3,10 @@
 import { get, post } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { plural } from "./format.js";
+import { renew } from "./panels.js";
 import { retryRefund, settleRefund } from "./payments.js";
-import { explain } from "./problems.js";
 import { settings } from "./settings.js";
-import { button, chip, el, timeOf, toast } from "./ui.js";
+import { button, chip, el, loading, timeOf, toast } from "./ui.js";
 
 const link = (href, text) => el("a", { href }, text);
 
@@ -33,21 +33,13 @@ const HELP = {
 
 /** Returns a panel about the order with this id, and `refresh(whole)`, which asks the shop again. `done`: called after a command. */
 export function diagnosisPanel({ id, me, signal, done }) {
-  const element = el("section", { class: "card", "aria-label": "Diagnosis" }, el("p", { class: "loading" }, "Checking the order …"));
-  let known;
-  const refresh = async (whole) => {
-    try {
-      const { checked_at: _, ...found } = await get(`/api/orders/${encodeURIComponent(id)}/diagnosis`, { as: me, signal });
-      if (known === JSON.stringify([found, whole.order])) return;
-      known = JSON.stringify([found, whole.order]);
-      element.replaceChildren(...draw(found, whole, { order: whole.order, me, done }));
-    } catch (error) {
-      if (signal.aborted) return;
-      known = undefined;
-      element.replaceChildren(el("p", { class: "notice bad" }, explain(error)));
-    }
+  const place = el("section", { class: "card", "aria-label": "Diagnosis" }, loading("Checking the order …"));
+  const load = async ({ whole: { order } }) => {
+    const { checked_at: _, ...found } = await get(`/api/orders/${encodeURIComponent(id)}/diagnosis`, { as: me, signal });
+    return { found, order };
   };
-  return { element, refresh };
+  const panel = { place, load, draw: ({ found, order }, { whole }) => draw(found, whole, { order, me, done }) };
+  return { element: place, refresh: (whole) => renew(panel, { whole, signal }) };
 }
 
 function draw({ next_step: next, causes }, whole, about) {

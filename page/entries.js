@@ -1,40 +1,27 @@
 // Shows one entry of the journal, for the timeline of an order and for the live log.
 
 import { bytes, duration, fineTime, units } from "./format.js";
-import { chip, el, facts, orderLink, timeOf } from "./ui.js";
+import { chip, el, facts, orderLink, shape, timeOf } from "./ui.js";
 
-/** By kind of entry: its label, and how far it is from the request that caused it (0 for the request). */
-export const KINDS = {
-  request: ["Request", 0],
-  record: ["Stream record", 1],
-  delivery: ["Reader", 2],
-  published: ["Event", 2],
-  copied: ["Copies", 3],
-  effect: ["Reaction", 3],
-  failed: ["Failed", 3],
-  parked: ["Parked", 2],
-  redriven: ["Redriven", 0],
-  chaos: ["Chaos", 0],
-  process: ["Process", 0],
-  behind: ["Lag", 0],
-  time: ["Clock", 0],
-  warehouse: ["Warehouse", 0],
+/** The label of each kind of entry. */
+const KINDS = {
+  request: "Request", record: "Stream record", delivery: "Reader", published: "Event", copied: "Copies", effect: "Reaction", failed: "Failed",
+  parked: "Parked", redriven: "Redriven", chaos: "Chaos", process: "Process", behind: "Lag", time: "Clock", warehouse: "Warehouse",
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
 
 /** Returns a list item. `linked`: whether to link the order, for lists with entries of several orders. */
 export function entryItem(entry, { linked = false } = {}) {
-  const [name, depth] = KINDS[entry.kind] ?? [entry.kind, 0];
   const reason = entry.reason ?? entry.error;
-  return el("li", { class: `entry kind-${entry.kind} depth-${depth} ${isBad(entry) ? "is-bad" : ""}` },
+  return el("li", { class: `entry kind-${entry.kind} ${isBad(entry) ? "is-bad" : ""}` },
     el("span", { class: "dot" }, icon(entry.kind)),
     el("div", { class: "entry-body" },
-      el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, name), " ", entry.text),
+      el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, KINDS[entry.kind] ?? entry.kind), " ", entry.text),
       reason && !entry.text.includes(reason) && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
       el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && orderLink(entry.order_id), details(entry))));
 }
 
-export function isBad({ kind, outcome, status }) {
+function isBad({ kind, outcome, status }) {
   return kind === "failed" || kind === "parked" || outcome === "failed" || status >= 500;
 }
 
@@ -66,7 +53,6 @@ function details(entry) {
 }
 
 // Line icons, drawn here so that no file is loaded; each has its meaning as text beside it. ------------------------------
-const SVG = "http://www.w3.org/2000/svg";
 const PATHS = {
   request: "M4 12h14M12 6l6 6-6 6",
   record: "M5 6c0-1.7 3.1-3 7-3s7 1.3 7 3-3.1 3-7 3-7-1.3-7-3zm0 0v12c0 1.7 3.1 3 7 3s7-1.3 7-3V6M5 12c0 1.7 3.1 3 7 3s7-1.3 7-3",
@@ -80,13 +66,4 @@ const PATHS = {
   process: "M12 3v8M7 6a8 8 0 1 0 10 0",
 };
 
-function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  const path = document.createElementNS(SVG, "path");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  path.setAttribute("d", PATHS[name] ?? PATHS.process);
-  svg.append(path);
-  return svg;
-}
+const icon = (name) => shape("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, shape("path", { d: PATHS[name] ?? PATHS.process }));

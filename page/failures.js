@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { bytes, filled, number, plural } from "./format.js";
 import { asUtc, field, form } from "./forms.js";
-import { announce, button, chip, dialog, el, empty, failure, fill, moreButton, timeOf, toast } from "./ui.js";
+import { announce, button, chip, dialog, el, empty, failure, fill, json, moreButton, timeOf, toast } from "./ui.js";
 
 const AT_NODE = 100;
 
@@ -134,7 +134,7 @@ function openFailure({ key, reader, reason, bytes: size }, refresh) {
   const path = `/local/failures/${encodeURIComponent(key)}`;
   dialog(`Failure of ${reader}`, (shown) => {
     const document = el("div", { class: "stack" });
-    fill(document, "the failure", async () => el("pre", { tabindex: "0", "aria-label": "JSON" }, JSON.stringify(await get(path), null, 2)));
+    fill(document, "the failure", async () => json(await get(path)));
     const again = button("Redrive", () => redrive(key, () => (shown.close(), refresh())));
     const about = el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : "");
     return [el("p", { class: "notice bad" }, `Reason: ${reason}`), about, el("div", { class: "row" }, again), document];

@@ -1,8 +1,7 @@
 // The drawing of the flow: nodes as buttons, edges as an SVG behind them, and the records that move along the edges.
 
-import { el } from "./ui.js";
+import { el, shape } from "./ui.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const NARROW = 600;
 const WIDE = 980;
 const ROW = { height: 46, gap: 8 };
@@ -240,14 +239,6 @@ function inColumn(nodes, edges, width) {
 }
 
 function arrowHead() {
-  const marker = shape("marker", { id: "flow-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerUnits: "userSpaceOnUse", markerWidth: 10, markerHeight: 10, orient: "auto" });
-  marker.append(shape("path", { d: "M0 0 8 4 0 8z", class: "flow-arrow" }));
-  return marker;
-}
-
-function shape(name, attributes, text = "") {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text) made.append(text);
-  return made;
+  return shape("marker", { id: "flow-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerUnits: "userSpaceOnUse", markerWidth: 10, markerHeight: 10, orient: "auto" },
+    shape("path", { d: "M0 0 8 4 0 8z", class: "flow-arrow" }));
 }

@@ -57,6 +57,12 @@ export const shortId = (id) => (id.length > 12 ? id.slice(0, 8) : id);
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** Returns the next round number: 1, 2 or 5 times a power of ten. */
+export function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((times) => times * power).find((one) => one >= least);
+}
+
 /** Formats milliseconds as a short duration, such as 35 ms, 2.2 s, 3 min or 400 days. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -2,8 +2,7 @@
 
 import { get } from "./api.js";
 import { bytes, duration, units } from "./format.js";
-import { explain } from "./problems.js";
-import { button, chip, dialog, el, facts, loading, row, table, toast } from "./ui.js";
+import { button, chip, copy, el, facts, loadingDialog, row, table } from "./ui.js";
 
 export const typeOf = (image) => image.type?.S ?? "item";
 
@@ -25,12 +24,8 @@ export function attributeText(value) {
 }
 
 export function openItem(pk, sk) {
-  const made = dialog(sk, () => loading("Loading the item …"), { wide: true });
+  const made = loadingDialog(sk, "the item", async () => itemParts(await get(`/local/item?${new URLSearchParams({ pk, sk })}`)), { wide: true });
   made.addEventListener("click", ({ target }) => target.closest("a") && made.close());
-  const body = made.querySelector(".dialog-body");
-  get(`/local/item?${new URLSearchParams({ pk, sk })}`)
-    .then((found) => body.replaceChildren(...itemParts(found)))
-    .catch((error) => body.replaceChildren(el("p", { role: "alert" }, explain(error))));
 }
 
 function itemParts(found) {
@@ -92,13 +87,8 @@ export function timeLeft(ttl) {
 export function code({ boto3, cli }) {
   if (!boto3) return "";
   const part = (title, text) => [
-    el("div", { class: "row" }, el("h3", null, title), button("Copy", () => copied(title, text), { kind: "small", "aria-label": `Copy as ${title}` })),
+    el("div", { class: "row" }, el("h3", null, title), button("Copy", () => copy(text, `Copied as ${title}`), { kind: "small", "aria-label": `Copy as ${title}` })),
     el("pre", { tabindex: "0" }, text),
   ];
   return el("details", { class: "requests" }, el("summary", null, "The request as code"), el("div", { class: "stack chosen" }, part("boto3", boto3), part("AWS CLI", cli)));
-}
-
-async function copied(title, text) {
-  await navigator.clipboard.writeText(text);
-  toast(`Copied as ${title}`);
 }

@@ -7,7 +7,7 @@ import { textOf } from "./labels.js";
 import { isHere, settings } from "./settings.js";
 import { groupOf } from "./people.js";
 import { retryRefund, reversePayment, settleRefund } from "./payments.js";
-import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
+import { button, chip, copyable, dialog, el, facts, json, stateChip, timeOf, toast } from "./ui.js";
 
 const COPY_TONES = { "in sync": "good" };
 
@@ -30,7 +30,8 @@ export function sidePanels(id, me, signal, look) {
   return { element, refresh };
 }
 
-async function renew(panel, about) {
+/** Loads the data of a panel, {place, load, draw}, and redraws it if they changed. */
+export async function renew(panel, about) {
   try {
     const found = await panel.load(about);
     const known = JSON.stringify(found ?? null);
@@ -64,8 +65,6 @@ function copy({ type, PK, SK, state, expected, found }) {
     el("summary", null, el("span", null, type), " ", chip(state, COPY_TONES[state] ?? "waiting")),
     facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)]), compared || ""));
 }
-
-export const json = (value) => el("pre", { tabindex: "0", "aria-label": "JSON" }, value == null ? "nothing" : JSON.stringify(value, null, 2));
 
 // Invoice --------------------------------------------------------------------------------------------------------------
 function invoices(all, { me }) {

@@ -6,7 +6,7 @@ import { capital, filled, money, number, plural, shortId, stateName } from "./fo
 import { customerLink, paged } from "./lists.js";
 import { missingCreditNotes, unmatchedPayments } from "./payments.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
-import { chip, el, empty, facts, fill, orderLink, row, scrollToCurrent, stateChip, table, timeOf } from "./ui.js";
+import { chip, el, empty, facts, fill, orderLink, row, scrollToCurrent, stateChip, table, tabs, timeOf } from "./ui.js";
 
 const AMOUNT = { text: "Amount", number: true };
 const POLL_MS = 1000;
@@ -48,12 +48,11 @@ export function show(place, { query, signal }) {
   const asked = { list: name, from: query.get("from") ?? "", to: query.get("to") ?? "", order: query.get("order") === "oldest" ? "oldest" : "newest" };
   const heading = el("h1", null, "Records");
   const card = el("section", { class: "card", "aria-label": list.title });
-  const tabs = el("nav", { class: "tabs", "aria-label": "Records" },
-    Object.entries(RECORDS).map(([one, { title }]) => el("a", { href: addressOf({ list: one }), "aria-current": one === name && "page" }, title)));
+  const links = tabs("Records", Object.entries(RECORDS).map(([one, { title }]) => [title, addressOf({ list: one }), one === name]));
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, list.lead), staffNote(me)),
-    tabs, list.ranged ? rangeForm(asked) : "", card);
-  scrollToCurrent(tabs);
+    links, list.ranged ? rangeForm(asked) : "", card);
+  scrollToCurrent(links);
   if (list.open) list.open({ card, me, query, signal });
   else fill(card, list.title.toLowerCase(), () => paged({ caption: `${list.title}, ${asked.order} first`, ...list, path: pathOf(list, asked), me, signal, none: empty(...list.none), line: (one) => list.line(one, me) }));
   return heading;

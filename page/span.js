@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { redriveButton } from "./failures.js";
 import { duration, fineTime, plural, units } from "./format.js";
-import { chip, el, facts, fill, timeOf } from "./ui.js";
+import { chip, el, facts, fill, json, terms, timeOf } from "./ui.js";
 
 /** The name of each kind of span on the page. */
 export const KINDS = {
@@ -56,7 +56,7 @@ function details(span, found, changed) {
     found.reaction && reaction(found.reaction, entries),
     span.kind === "mail" && mail(found),
     requests.length > 0 && el("div", null, el("h3", null, plural(requests.length, "AWS request")), requests.map(request)),
-    el("details", null, el("summary", null, "As JSON"), el("pre", { tabindex: "0", "aria-label": "The span as JSON" }, JSON.stringify(found, null, 2))),
+    el("details", null, el("summary", null, "As JSON"), json(found, "The span as JSON")),
   ].filter(Boolean);
 }
 
@@ -68,15 +68,14 @@ function images({ PK, SK, old: oldImage = {}, new: newImage = {}, bytes, event }
   const [old, now] = [flat(oldImage), flat(newImage)];
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])].sort();
   const changed = names.filter((name) => old[name] !== now[name]);
-  const line = (name) => el("div", null, el("dt", null, name), el("dd", null,
-    name in old && el("del", null, old[name]), name in old && name in now && " → ", name in now && el("ins", null, now[name])));
+  const line = (name) => [name, [name in old && el("del", null, old[name]), name in old && name in now && " → ", name in now && el("ins", null, now[name])]];
   const unchanged = names.length - changed.length;
   return el("div", { class: "images" },
     facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)], ["Size of the record", bytes && `${bytes} bytes`]),
     el("h3", null, { INSERT: "New image", REMOVE: "Old image" }[event] ?? "Changes"),
-    el("dl", { class: "diff" }, changed.map(line)),
+    terms("diff", changed.map(line)),
     unchanged > 0 && el("details", null, el("summary", null, `${plural(unchanged, "attribute")} unchanged`),
-      el("dl", { class: "diff" }, names.filter((name) => !changed.includes(name)).map((name) => el("div", null, el("dt", null, name), el("dd", null, now[name]))))));
+      terms("diff", names.filter((name) => !changed.includes(name)).map((name) => [name, now[name]]))));
 }
 
 /** Returns the values of an image as text, by path. Each attribute of a map has its own path. */

@@ -4,7 +4,7 @@ import { call, get, once, post } from "./api.js";
 import { checkbox, decimalField, field, form, wholeOf } from "./forms.js";
 import { capital, money, number, scaleOf } from "./format.js";
 import { staffNote } from "./people.js";
-import { dialog, el, facts, fill, finish as finishDialog, part } from "./ui.js";
+import { el, facts, finish as finishDialog, loadingDialog, part } from "./ui.js";
 
 const REASONS = ["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"];
 const MOST = { min: "1", max: "1000000", step: "1", required: true };
@@ -12,18 +12,14 @@ const MOST = { min: "1", max: "1000000", step: "1", required: true };
 /** Opens the dialog. `done`: called after a command succeeded. */
 export function openStock({ product, me, done }) {
   const path = `/api/products/${encodeURIComponent(product.product_id)}`;
-  dialog(product.name, (box) => {
-    const place = el("div", { class: "stack" });
+  loadingDialog(product.name, "the stock", async (box) => {
     const finish = (text) => finishDialog(box, text, done);
-    fill(place, "the stock", async () => {
-      const [now, stock] = await Promise.all([get(path), get(`${path}/stock`)]);
-      return [
-        staffNote(me), el("a", { href: `#/records?list=audit&about=PRODUCT:${encodeURIComponent(now.product_id)}` }, "Who changed it"),
-        facts(["Product id", el("code", { class: "id" }, now.product_id)], ["Category", now.category], ["Available", number(stock.available)], ["Stock parts", number(now.parts)]),
-        receive({ path, me, finish }), writeOff({ path, me, finish }), change({ path, me, now, finish }),
-      ];
-    });
-    return place;
+    const [now, stock] = await Promise.all([get(path), get(`${path}/stock`)]);
+    return [
+      staffNote(me), el("a", { href: `#/records?list=audit&about=PRODUCT:${encodeURIComponent(now.product_id)}` }, "Who changed it"),
+      facts(["Product id", el("code", { class: "id" }, now.product_id)], ["Category", now.category], ["Available", number(stock.available)], ["Stock parts", number(now.parts)]),
+      receive({ path, me, finish }), writeOff({ path, me, finish }), change({ path, me, now, finish }),
+    ];
   });
 }
 

@@ -5,7 +5,7 @@ import { collectionParts } from "./answers.js";
 import { asUtc, checkbox, field, form, localMoment } from "./forms.js";
 import { filled, plural } from "./format.js";
 import { person } from "./people.js";
-import { announce, button, el, fill, pageButtons } from "./ui.js";
+import { announce, button, el, fill, pageButtons, tabs, terms } from "./ui.js";
 
 /** The question that the view shows first: all items of an order. */
 const FIRST = "A12b";
@@ -19,7 +19,7 @@ export function show(place, { id, query, signal }) {
   const byKey = query.has("pk") || query.has("index");
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "One table holds all items. Read it by question or by key. Nothing is written.")),
-    el("nav", { class: "tabs", "aria-label": "Ways to read" }, tab("Questions", `#/table/${FIRST}`, !byKey), tab("Any key", "#/table?pk=", byKey)),
+    tabs("Ways to read", [["Questions", `#/table/${FIRST}`, !byKey], ["Any key", "#/table?pk=", byKey]]),
     asking, answered);
   fill(asking, "access patterns", async () => {
     const known = await get(`/local/patterns?${filled({ user: person() ?? "alice" })}`, { signal });
@@ -28,8 +28,6 @@ export function show(place, { id, query, signal }) {
   });
   return heading;
 }
-
-const tab = (text, href, isHere) => el("a", { href, "aria-current": isHere && "page" }, text);
 
 const addressOf = (path, asked) => `#/table${path}?${filled(asked)}`;
 
@@ -349,7 +347,7 @@ async function showPreview(place, asked) {
   const { problem, names, values, ...parts } = await post("/local/expressions", asked).catch((error) => ({ problem: { field: "expressions", why: error.message } }));
   if (problem) return place.replaceChildren(el("p", { class: "hint" }, `${problem.field}: ${problem.why}`));
   const lines = [...Object.entries(parts).filter(([, text]) => text), ...Object.entries(names), ...Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)])];
-  place.replaceChildren(el("h3", null, "Sent to DynamoDB"), el("dl", { class: "sent" }, lines.map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text)))));
+  place.replaceChildren(el("h3", null, "Sent to DynamoDB"), terms("sent", lines));
 }
 
 // The answer -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The time axis of an order's trace, from the first request to the last effect. All chapters share it. Time in which no
 // span works is folded, and closed chapters are narrow, so that open chapters get the width.
 
-import { duration } from "./format.js";
+import { duration, roundStep } from "./format.js";
 import { el } from "./ui.js";
 
 const FOLD_MS = 1000; // a shorter pause inside a chapter shows a delay, so it keeps its width
@@ -99,10 +99,4 @@ function ticks(pieces, begins) {
     if (fits) last = start + (text.startsWith("after") ? LABEL_WIDTH * 0.7 : 0);
     return fits;
   });
-}
-
-/** Returns the next round number: 1, 2 or 5 times a power of ten. */
-function roundStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((times) => times * power).find((one) => one >= least);
 }

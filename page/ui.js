@@ -25,6 +25,16 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Creates an SVG element. */
+export function shape(tag, attributes, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
 export const chip = (text, tone) => el("span", { class: `chip ${tone}` }, text);
 export const stateChip = (state) => chip(stateName(state), stateTone(state));
 export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: at }, shown(at));
@@ -35,7 +45,7 @@ export const orderLink = (id, text = shortId(id), me = null) =>
 /** Returns a list of names and values. Leaves out a pair without a value. */
 export function facts(...pairs) {
   const there = pairs.filter(([, value]) => value != null && value !== "" && value !== false);
-  return el("dl", { class: "facts" }, there.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
+  return terms("facts", there);
 }
 
 /** Returns a button that ignores clicks while its action runs. It shows this state, and keeps the focus. */
@@ -160,6 +170,15 @@ export async function finish(box, text, done) {
 
 export const part = (title, ...children) => el("section", { class: "stack", "aria-label": title }, el("h3", null, title), children);
 
+/** Returns a list of terms with their texts or elements. */
+export const terms = (kind, pairs) => el("dl", { class: kind }, pairs.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
+
+/** Returns links to the parts of a view: [text, address, whether it is open]. */
+export const tabs = (label, links) => el("nav", { class: "tabs", "aria-label": label }, links.map(([text, href, isOpen]) => el("a", { href, "aria-current": isOpen && "page" }, text)));
+
+/** Returns a value as JSON, or that there is none. */
+export const json = (value, label = "JSON") => el("pre", { tabindex: "0", "aria-label": label }, value == null ? "nothing" : JSON.stringify(value, null, 2));
+
 let dialogs = 0;
 
 /** Opens a modal dialog, and removes it when the user closes it. The focus then returns to its former place. */
@@ -174,11 +193,19 @@ export function dialog(title, build, { wide = false } = {}) {
   return made;
 }
 
+/** Opens a dialog, and fills it with the result of `load(box)`. */
+export const loadingDialog = (title, what, load, wish) => dialog(title, (box) => {
+  const place = el("div", { class: "stack" });
+  fill(place, what, () => load(box));
+  return place;
+}, wish);
+
+export async function copy(text, said) {
+  await navigator.clipboard.writeText(text);
+  toast(said);
+}
+
 /** Returns an id with a button that copies it. */
 export function copyable(id, what) {
-  const copy = async () => {
-    await navigator.clipboard.writeText(id);
-    toast(textOf("copied", { id }));
-  };
-  return el("span", { class: "copyable" }, el("code", { class: "id", title: id }, id), button(textOf("copy"), copy, { kind: "small quiet", "aria-label": textOf("copy_what", { what }) }));
+  return el("span", { class: "copyable" }, el("code", { class: "id", title: id }, id), button(textOf("copy"), () => copy(id, textOf("copied", { id })), { kind: "small quiet", "aria-label": textOf("copy_what", { what }) }));
 }

@@ -38,9 +38,9 @@ from local.laptop.browser_guard import rejection_reason
 from local.laptop.deploy import API_ID, describe_deployed_stack
 from local.laptop.forked_workers import fork_workers
 from local.laptop.function_output import save_function_output
+from local.laptop.http_server import problem_response
 from local.laptop.loop_guard import remember_chain, stop_loops
 from local.laptop.mail_refusals import refuse_mails
-from local.laptop.mail_suppression import add_suppression_list
 from local.laptop.measured_invocations import measure_invocations
 from local.laptop.message_returns import return_messages
 from local.laptop.overload import RETRY_AFTER_SECONDS, find_overload
@@ -120,12 +120,11 @@ class LocalAwsServer:
             await _reject(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
             return
         if scope["method"] not in READING_METHODS and (full := find_full_disk(self._aws.directory.parent)):
-            status = HTTPStatus.SERVICE_UNAVAILABLE
-            await _send_json(send, status, _problem_document(status, full), PROBLEM_CONTENT_TYPE)
+            await _send_problem(send, HTTPStatus.SERVICE_UNAVAILABLE, full)
             return
         if overload := find_overload(self._backlog_file, scope["method"], scope["path"]):
-            status, wait = HTTPStatus.TOO_MANY_REQUESTS, (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
-            await _send_json(send, status, _problem_document(status, overload), PROBLEM_CONTENT_TYPE, wait)
+            wait = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+            await _send_problem(send, HTTPStatus.TOO_MANY_REQUESTS, overload, wait)
             return
         async with self._requests:
             await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))
@@ -135,17 +134,15 @@ class LocalAwsServer:
         user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}. Use a short name in lower case.'
-            await _send_json(
-                send, HTTPStatus.BAD_REQUEST, _problem_document(HTTPStatus.BAD_REQUEST, detail), PROBLEM_CONTENT_TYPE
-            )
+            await _send_problem(send, HTTPStatus.BAD_REQUEST, detail)
             return
         try:
             token = await asyncio.to_thread(
                 lambda: users.get_access_token(self._aws, describe_deployed_stack(self._aws, STACK_NAME), user)
             )
         except (BotoCoreError, ClientError):
-            status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "The shop is starting. Send the same request again."
-            await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
+            detail = "The shop is starting. Send the same request again."
+            await _send_problem(send, HTTPStatus.SERVICE_UNAVAILABLE, detail)
             return
         body = {"user": user, "token": token, "expires_in_seconds": TOKEN_CACHE_SECONDS}
         await _send_json(send, HTTPStatus.OK, body, (b"content-type", b"application/json"))
@@ -172,9 +169,8 @@ def _replace_gateway_errors(send: Send) -> Send:
         if message["type"] == "http.response.start" and message["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
             replaced = not _headers(message).get("content-type", "").startswith(PROBLEM_CONTENT_TYPE[1].decode())
             if replaced:
-                status = HTTPStatus(message["status"])
                 detail = "The function failed or took too long. Send the request again with the same idempotency key."
-                await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
+                await _send_problem(send, HTTPStatus(message["status"]), detail)
         if not replaced:
             await send(message)
 
@@ -187,7 +183,12 @@ async def _reject(scope: Scope, receive: Receive, send: Send, status: HTTPStatus
         await receive()
         await send({"type": "websocket.close", "code": 1008})
     else:
-        await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
+        await _send_problem(send, status, detail)
+
+
+async def _send_problem(send: Send, status: HTTPStatus, detail: str, *headers: tuple[bytes, bytes]) -> None:
+    body = problem_response(status, detail).body
+    await _send_json(send, status, body, PROBLEM_CONTENT_TYPE, *headers)
 
 
 async def _send_json(send: Send, status: HTTPStatus, body: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> None:
@@ -195,10 +196,6 @@ async def _send_json(send: Send, status: HTTPStatus, body: Mapping[str, Any], *h
     length = (b"content-length", str(len(data)).encode())
     await send({"type": "http.response.start", "status": status.value, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": data})
-
-
-def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
-    return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
 
 
 def _headers(scope: Message) -> dict[str, str]:
@@ -318,7 +315,6 @@ def main(directory: Path) -> None:
     _limit_batches()
     return_messages()
     stop_loops()
-    add_suppression_list()
     _finish_invocations_before_updates()
     server: Any = LocalAwsServer(aws)
     config = Config()

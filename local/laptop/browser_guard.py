@@ -19,6 +19,8 @@ from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
 """"same-origin": the server's own page sent the request. "none": the user entered the URL or opened a bookmark."""
+FOLLOWED_LINK = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+"""The headers of a GET that opens a page in a tab, for example because a user followed a link."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -41,21 +43,9 @@ def rejection_reason(
         return f"The Host header must be 127.0.0.1:{port} or localhost:{port}."
     origin = headers.get("origin")
     if origin is not None:
-        own = {f"http://{host}" for host in hosts}
-        return (
-            None
-            if origin in own or {origin, "*"} & set(allowed_origins)
-            else "Web pages of other origins must not call this server."
-        )
-    if headers.get("sec-fetch-site", "none") in ALLOWED_FETCH_SITES or (
-        allow_navigation and _is_navigation(method, headers)
-    ):
+        is_allowed = bool({origin, "*"} & {*allowed_origins, *(f"http://{host}" for host in hosts)})
+        return None if is_allowed else "Web pages of other origins must not call this server."
+    follows_link = method == "GET" and all(headers.get(name) == value for name, value in FOLLOWED_LINK.items())
+    if headers.get("sec-fetch-site", "none") in ALLOWED_FETCH_SITES or (allow_navigation and follows_link):
         return None
     return "Web pages of other sites must not call this server."
-
-
-def _is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Return whether the request is a GET that opens a page in a tab, for example because a user followed a link."""
-    return (
-        method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    )

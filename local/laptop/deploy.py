@@ -13,7 +13,7 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,13 @@ Resource = dict[str, Any]
 BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version", "30"
 ASSETS_BUCKET = f"orderstream-local-assets-{ACCOUNT}"
 API_ID = "orderstream"
+
+
+def resources_of_type(template: Mapping[str, Any], resource_type: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the logical id and the Properties of each resource of a type, in template order."""
+    for id, resource in template["Resources"].items():
+        if resource["Type"] == resource_type:
+            yield id, resource.get("Properties", {})
 
 
 class DeployFailed(RuntimeError):
@@ -110,8 +117,8 @@ class DeployedStack:
 
     def resource_names(self, resource_type: str) -> list[str]:
         """Return the physical names of all resources of a type, in template order. The name of a queue is its URL."""
-        found = (id for id, resource in self.template["Resources"].items() if resource["Type"] == resource_type)
-        return [self.resources[id] for id in found if id in self.resources]
+        found = resources_of_type(self.template, resource_type)
+        return [self.resources[id] for id, _ in found if id in self.resources]
 
     def resource_name(self, resource_type: str) -> str:
         """Return the physical name of the resource of this type. Raises ValueError unless the stack has exactly one."""
@@ -120,19 +127,18 @@ class DeployedStack:
 
     def find_resource_name(self, resource_type: str, part: str) -> str:
         """Return the physical name of the only resource of a type whose logical id contains `part`."""
-        found = self.template["Resources"].items()
-        [id] = [id for id, resource in found if resource["Type"] == resource_type and part in id]
+        [id] = [id for id, _ in resources_of_type(self.template, resource_type) if part in id]
         return self.resources[id]
 
     def resource_properties(self, resource_type: str) -> Mapping[str, Any]:
         """Return the Properties of the only resource of a type in the template."""
-        [resource] = [found for found in self.template["Resources"].values() if found["Type"] == resource_type]
-        properties: Mapping[str, Any] = resource["Properties"]
+        [(_, properties)] = resources_of_type(self.template, resource_type)
         return properties
 
     def function_name(self, handler: str) -> str:
         """Return the name of the Lambda function with this handler, such as "functions.handlers.api.handler"."""
-        [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
+        found = resources_of_type(self.template, "AWS::Lambda::Function")
+        [id] = [id for id, properties in found if properties["Handler"] == handler]
         return self.resources[id]
 
 
@@ -185,13 +191,8 @@ def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
 
 def allowed_origins(template: Mapping[str, Any]) -> list[str]:
     """Return the origins of web pages that may call the API, from the template's CORS configuration."""
-    [api] = [found for found in template["Resources"].values() if found["Type"] == "AWS::ApiGatewayV2::Api"]
-    return list(api["Properties"].get("CorsConfiguration", {}).get("AllowOrigins", ()))
-
-
-def _handler(resource: Resource) -> str | None:
-    handler: str | None = resource.get("Properties", {}).get("Handler")
-    return handler
+    [(_, api)] = resources_of_type(template, "AWS::ApiGatewayV2::Api")
+    return list(api.get("CorsConfiguration", {}).get("AllowOrigins", ()))
 
 
 def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrides: Mapping[str, str]) -> Resource:
@@ -271,10 +272,7 @@ def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[s
 def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
     """Create the EventBridge archives, which ministack's CloudFormation does not support. Safe to repeat."""
     client = boto3.client("events", **aws.client_options)
-    for id, resource in stack.template["Resources"].items():
-        if resource["Type"] != "AWS::Events::Archive":
-            continue
-        properties = resource["Properties"]
+    for id, properties in resources_of_type(stack.template, "AWS::Events::Archive"):
         bus = stack.resources[properties["SourceArn"]["Fn::GetAtt"][0]]
         pattern = json.dumps(properties.get("EventPattern", {})).replace('{"Ref": "AWS::AccountId"}', f'"{ACCOUNT}"')
         with contextlib.suppress(client.exceptions.ResourceAlreadyExistsException):
@@ -289,19 +287,16 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
 def _set_loop_detection(aws: LocalAws, stack: DeployedStack) -> None:
     """Set RecursiveLoop of functions, which ministack's CloudFormation ignores. Safe to repeat."""
     client = boto3.client("lambda", **aws.client_options)
-    for id, resource in stack.template["Resources"].items():
-        if resource["Type"] == "AWS::Lambda::Function":
-            client.put_function_recursion_config(
-                FunctionName=stack.resources[id],
-                RecursiveLoop=resource["Properties"].get("RecursiveLoop", "Terminate"),
-            )
+    for id, properties in resources_of_type(stack.template, "AWS::Lambda::Function"):
+        loop = properties.get("RecursiveLoop", "Terminate")
+        client.put_function_recursion_config(FunctionName=stack.resources[id], RecursiveLoop=loop)
 
 
 def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
     """Verify the functions' sender addresses in SES, as their owner does on AWS. Safe to repeat."""
     client = boto3.client("sesv2", **aws.client_options)
-    for resource in stack.template["Resources"].values():
-        sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")
+    for _, properties in resources_of_type(stack.template, "AWS::Lambda::Function"):
+        sender = properties.get("Environment", {}).get("Variables", {}).get("SENDER")
         if isinstance(sender, str):
             with contextlib.suppress(client.exceptions.AlreadyExistsException):
                 client.create_email_identity(EmailIdentity=sender)

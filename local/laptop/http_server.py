@@ -63,6 +63,10 @@ class PageRequest:
     body: bytes
 
     @property
+    def id(self) -> str:
+        return self.path_parameters["id"]
+
+    @property
     def json_body(self) -> dict[str, Any]:
         """The JSON object in the body. Raises InvalidField if it is none, or if the Content-Type is another."""
         try:

@@ -32,29 +32,16 @@ def _request_entries(line: LogLine) -> Iterator[NewEntry]:
 
 def _published_entries(line: LogLine) -> Iterator[NewEntry]:
     for one in line["events"]:
-        yield {
-            "kind": "published",
-            "text": one["event"],
-            "order_id": one["order_id"],
-            "event": one["event"],
-            "event_id": one["event_id"],
-            "invocation": line.get("invocation"),
-        }
+        about = _pick_fields(one, "order_id", "event", "event_id")
+        yield {"kind": "published", "text": one["event"], **about, **_pick_fields(line, "invocation")}
 
 
 def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
     alone = len(line["changes"]) == 1
     for one in line["changes"]:
-        units = line.get("units") if alone else None
-        yield {
-            "kind": "copied",
-            "text": f"copies updated after {one['change']}",
-            "order_id": one["order_id"],
-            "change": one["change"],
-            "event_id": one.get("event_id"),
-            "invocation": line.get("invocation"),
-            "units": units,
-        }
+        about = _pick_fields(one, "order_id", "change", "event_id")
+        more = _pick_fields(line, "invocation", *(["units"] if alone else []))
+        yield {"kind": "copied", "text": f"copies updated after {one['change']}", **about, **more}
 
 
 def _effect_entries(reaction: str, what: Callable[[LogLine], str]) -> Callable[[LogLine], Iterator[NewEntry]]:
@@ -107,33 +94,23 @@ def _order_expiry_entries(line: LogLine) -> Iterator[NewEntry]:
 
 
 def _parked_entries(line: LogLine) -> Iterator[NewEntry]:
-    yield {
-        "kind": "parked",
-        "text": f"{line['reader']} parked a record: {line['reason']}",
-        "order_id": _order_id_of(line),
-        "object": f"parked/{line['reader']}/{line['object']}.json",
-        **_pick_fields(line, "reader", "reason", "attempt", "invocation", "record"),
-    }
+    key = f"parked/{line['reader']}/{line['object']}.json"
+    text = f"{line['reader']} parked a record: {line['reason']}"
+    yield _failure_entry(line, "parked", text, object=key, **_pick_fields(line, "reader", "reason"))
 
 
 def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
-    yield {
-        "kind": "failed",
-        "text": f"{line['reader']} failed: {line['error']}",
-        "order_id": _order_id_of(line),
-        "reaction": line["reader"],
-        **_pick_fields(line, "error", "attempt", "invocation", "record"),
-    }
+    yield _failure_entry(line, "failed", f"{line['reader']} failed: {line['error']}", reaction=line["reader"])
 
 
 def _deferred_entries(line: LogLine) -> Iterator[NewEntry]:
-    yield {
-        "kind": "failed",
-        "text": f"mail deferred for {line['delay_seconds']} s: {line['error']} ({line['kind']})",
-        "order_id": _order_id_of(line),
-        "reaction": line["function"],
-        **_pick_fields(line, "error", "attempt", "invocation", "record"),
-    }
+    text = f"mail deferred for {line['delay_seconds']} s: {line['error']} ({line['kind']})"
+    yield _failure_entry(line, "failed", text, reaction=line["function"])
+
+
+def _failure_entry(line: LogLine, kind: str, text: str, **more: Any) -> NewEntry:
+    about = _pick_fields(line, "error", "attempt", "invocation", "record")
+    return {"kind": kind, "text": text, "order_id": _order_id_of(line), **more, **about}
 
 
 ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {

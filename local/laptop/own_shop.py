@@ -30,19 +30,9 @@ class LaptopShop:
         """Run `up` and wait until the shop is ready. Return the seconds until then."""
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
-            self.up_process = subprocess.Popen(
-                [
-                    *START,
-                    "--state",
-                    str(self.state),
-                    "up",
-                    *(word for pair in self.ports.items() for word in pair),
-                    *self.arguments,
-                ],
-                cwd=PROJECT,
-                stdout=log,
-                stderr=log,
-            )
+            ports = (word for pair in self.ports.items() for word in pair)
+            command = [*START, "--state", str(self.state), "up", *ports, *self.arguments]
+            self.up_process = subprocess.Popen(command, cwd=PROJECT, stdout=log, stderr=log)
         self._watch.enter_context(processes.ended_with_this_process(self.up_process.pid, by="TERM"))
         while not find(self.state):
             if self.up_process.poll() is not None or time.monotonic() - began > READY_SECONDS:

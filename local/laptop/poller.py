@@ -43,7 +43,7 @@ from local.event_source_mappings import (
 )
 from local.event_source_mappings.settings import INFINITE
 from local.laptop.aws_process import ACCOUNT, LocalAws
-from local.laptop.deploy import DeployedStack
+from local.laptop.deploy import DeployedStack, resources_of_type
 from local.laptop.journal import Journal
 from local.world.dynamodb_engine import REGION, Engine
 from ops.item_codec import decode_item
@@ -149,11 +149,8 @@ class StreamPoller(threading.Thread):
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the poller for the web page: `lag_ms` of the oldest record, and numbers of records.
-
-        A retry counts a record again as delivered or failed. `given_up`: those in the failure store.
-        """
-        done, load = self._mapping.counters, self._load
+        """Return the state of the poller for the web page: `lag_ms` of the oldest record, and numbers of records."""
+        load = self._load
         return {
             "name": self.reader,
             "running": self.is_alive() and not self.disabled,
@@ -161,9 +158,6 @@ class StreamPoller(threading.Thread):
             "waiting": load.waiting,
             "in_flight": load.in_flight,
             "retrying": load.retrying,
-            "delivered": done.invoked,
-            "failed": done.failed_invoke,
-            "given_up": done.on_failure_destination_delivered,
             "fail_next": self.fail_next,
             "repeat_next": self.repeat_next,
         }
@@ -330,13 +324,12 @@ def start_pollers(
     engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: Journal
 ) -> list[StreamPoller]:
     """Start and return the pollers: one for each event source mapping of the table's stream in the template."""
-    resources = stack.template["Resources"]
-    of_streams = [
-        id
-        for id, resource in resources.items()
-        if resource["Type"] == "AWS::Lambda::EventSourceMapping" and "StartingPosition" in resource["Properties"]
+    mappings = resources_of_type(stack.template, "AWS::Lambda::EventSourceMapping")
+    pollers = [
+        StreamPoller(engine, aws, stack, id, checkpoints, journal)
+        for id, properties in mappings
+        if "StartingPosition" in properties
     ]
-    pollers = [StreamPoller(engine, aws, stack, id, checkpoints, journal) for id in of_streams]
     for poller in pollers:
         poller.start()
     return pollers

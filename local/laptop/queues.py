@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from functions.model.lambdas import lambda_name_of_handler
 from local.laptop.aws_process import LocalAws
-from local.laptop.deploy import DeployedStack
+from local.laptop.deploy import DeployedStack, resources_of_type
 
 DEPTH_ATTRIBUTES: Mapping[str, Any] = {
     "waiting": "ApproximateNumberOfMessages",
@@ -120,13 +120,12 @@ def _depths(attributes: Mapping[str, str]) -> dict[str, int]:
 def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
     resources = stack.template["Resources"]
     workers = {
-        _target_logical_id(resource["Properties"]["EventSourceArn"]): resource["Properties"]["FunctionName"]["Ref"]
-        for resource in resources.values()
-        if resource["Type"] == "AWS::Lambda::EventSourceMapping" and "StartingPosition" not in resource["Properties"]
+        _target_logical_id(mapping["EventSourceArn"]): mapping["FunctionName"]["Ref"]
+        for _, mapping in resources_of_type(stack.template, "AWS::Lambda::EventSourceMapping")
+        if "StartingPosition" not in mapping
     }
-    for id, resource in resources.items():
-        redrive = resource["Properties"].get("RedrivePolicy") if resource["Type"] == "AWS::SQS::Queue" else None
-        if redrive:
+    for id, properties in resources_of_type(stack.template, "AWS::SQS::Queue"):
+        if redrive := properties.get("RedrivePolicy"):
             worker = workers.get(id)
             name = lambda_name_of_handler(resources[worker]["Properties"]["Handler"]) if worker else "warehouse"
             dead = stack.resources[_target_logical_id(redrive["deadLetterTargetArn"])]
@@ -135,9 +134,9 @@ def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
 
 
 def _find_schedule_dead_letter_urls(stack: DeployedStack) -> Iterator[str]:
-    for resource in stack.template["Resources"].values():
-        if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]:
-            dead = {_target_logical_id(one["DeadLetterConfig"]["Arn"]) for one in resource["Properties"]["Targets"]}
+    for _, rule in resources_of_type(stack.template, "AWS::Events::Rule"):
+        if "ScheduleExpression" in rule:
+            dead = {_target_logical_id(one["DeadLetterConfig"]["Arn"]) for one in rule["Targets"]}
             yield from (stack.resources[id] for id in dead)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local.laptop.aws_process import ACCOUNT
-from local.laptop.deploy import DeployedStack
+from local.laptop.deploy import DeployedStack, resources_of_type
 from local.world.dynamodb_engine import REGION
 
 RATE_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
@@ -54,14 +54,11 @@ def find_schedules(stack: DeployedStack) -> list[Schedule]:
     return [
         Schedule(
             f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{stack.resources[id]}",
-            parse_rate(resource["Properties"]["ScheduleExpression"]),
-            [
-                (stack.resources[target["Arn"]["Fn::GetAtt"][0]], target.get("InputTransformer"))
-                for target in resource["Properties"]["Targets"]
-            ],
+            parse_rate(rule["ScheduleExpression"]),
+            [(stack.resources[one["Arn"]["Fn::GetAtt"][0]], one.get("InputTransformer")) for one in rule["Targets"]],
         )
-        for id, resource in stack.template["Resources"].items()
-        if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]
+        for id, rule in resources_of_type(stack.template, "AWS::Events::Rule")
+        if "ScheduleExpression" in rule
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from functions.model import copies, totals
 from functions.model.lambdas import lambda_name_of_handler
 from functions.model.reactions import REACTIONS, Reaction
+from local.laptop.deploy import resources_of_type
 from local.laptop.shop_client import PROJECT
 
 JsonObject = dict[str, Any]
@@ -42,6 +43,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
 }
 """The settings of Lambdas, event source mappings and queues that the page shows: label and unit, by property."""
 NO_RETRY_LIMIT = -1
+EMPTY_NODE: JsonObject = {"reads": [], "writes": [], "settings": [], "switches": []}
 
 
 def describe_flow(template: Template) -> JsonObject:
@@ -52,7 +54,7 @@ def describe_flow(template: Template) -> JsonObject:
     with a Lambda also has its `module`. An edge leads `from` one node `to` another.
     """
     stack = _FlowTemplate(template)
-    return {"nodes": [*_nodes(stack)], "edges": [*_edges(stack)]}
+    return {"nodes": [EMPTY_NODE | node for node in _nodes(stack)], "edges": [*_edges(stack)]}
 
 
 def find_stream_mappings(template: Template) -> Iterator[tuple[str, str]]:
@@ -93,16 +95,13 @@ class _FlowTemplate:
         self._outputs = template.get("Outputs", {})
         self.functions = {
             one.name: one
-            for id, resource in self.resources.items()
-            if resource["Type"] == "AWS::Lambda::Function"
-            and "functions.handlers." in resource["Properties"]["Handler"]
-            for one in [_Function(id, resource["Properties"])]
+            for id, properties in self.of_type("AWS::Lambda::Function")
+            if "functions.handlers." in properties["Handler"]
+            for one in [_Function(id, properties)]
         }
 
     def of_type(self, resource_type: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for id, resource in self.resources.items():
-            if resource["Type"] == resource_type:
-                yield id, resource["Properties"]
+        return resources_of_type({"Resources": self.resources}, resource_type)
 
     def mapping_of(self, function: _Function) -> tuple[str, Mapping[str, Any]] | None:
         """Return the logical id and the Properties of the function's event source mapping, or None."""
@@ -187,9 +186,7 @@ def _nodes(stack: _FlowTemplate) -> Iterator[JsonObject]:
     for reaction in REACTIONS:
         yield _reaction_node(stack, reaction)
     used = {id for reaction in REACTIONS if reaction.function for id in stack.effects(stack.functions[reaction.name])}
-    for node in OUTSIDE_NODES:
-        if node["id"] in used:
-            yield {"reads": [], "writes": [], "settings": [], **node}
+    yield from (node for node in OUTSIDE_NODES if node["id"] in used)
 
 
 OUTSIDE_NODES: tuple[JsonObject, ...] = (
@@ -215,7 +212,6 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
         "kind": "outside",
         "label": "S3 archive",
         "about": "The bucket with one object for each archived order, and for the activity of each day.",
-        "switches": [],
     },
 )  # fmt: skip
 """The nodes outside the table, the bus and the Lambdas. The page draws such a node if a reaction may change it."""
@@ -260,18 +256,15 @@ def _function_node(stack: _FlowTemplate, function: _Function, kind: str, label: 
         "function": function.name,
         **stack.reads_and_writes(function),
         "settings": [*_settings(properties), *_settings(function.properties), *_variables(function)],
-        "switches": [],
         **more,
     }
 
 
 def _table_node(stack: _FlowTemplate) -> JsonObject:
     [(_, table)] = stack.of_type("AWS::DynamoDB::GlobalTable")
-    indexes = [one["IndexName"] for one in table.get("GlobalSecondaryIndexes", ())]
-    keys = ", ".join(one["AttributeName"] for one in table["KeySchema"])
     settings = [
-        ["Keys", keys],
-        ["Indexes", ", ".join(indexes)],
+        ["Keys", ", ".join(one["AttributeName"] for one in table["KeySchema"])],
+        ["Indexes", ", ".join(one["IndexName"] for one in table.get("GlobalSecondaryIndexes", ()))],
         ["Stream", table["StreamSpecification"]["StreamViewType"]],
         ["Expiry (TTL)", table["TimeToLiveSpecification"]["AttributeName"]],
         ["Billing", table["BillingMode"]],
@@ -282,7 +275,6 @@ def _table_node(stack: _FlowTemplate) -> JsonObject:
         "label": "Table",
         "about": "One DynamoDB table holds all data. Its stream has a record for each change of an item.",
         "module": "functions/model/table.py",
-        "reads": [],
         "writes": ["its stream"],
         "settings": settings,
     }
@@ -297,10 +289,8 @@ def _schedules_node(stack: _FlowTemplate) -> JsonObject:
         "about": "EventBridge invokes these Lambdas at fixed intervals.",
         "module": ", ".join(job.module for job in jobs),
         "functions": [job.name for job in jobs],
-        "reads": [],
         "writes": sorted({name for job in jobs for name in stack.reads_and_writes(job)["writes"]}),
         "settings": [[job.name, stack.scheduled[job.name]] for job in jobs],
-        "switches": [],
     }
 
 
@@ -312,10 +302,8 @@ def _bus_node(stack: _FlowTemplate) -> JsonObject:
         "label": "Event bus",
         "about": "EventBridge sends each event to the queues of the reactions that listen for it.",
         "module": "functions/model/events.py",
-        "reads": [],
         "writes": ["the queues of the reactions"],
         "settings": [["Rules", str(len(rules))]],
-        "switches": [],
     }
 
 
@@ -328,7 +316,7 @@ def _reaction_node(stack: _FlowTemplate, reaction: Reaction) -> JsonObject:
         "idempotent_by": reaction.idempotent_by,
     }
     if not reaction.function:
-        node: JsonObject = {"id": reaction.name, "kind": "external", "label": reaction.name, "switches": []}
+        node: JsonObject = {"id": reaction.name, "kind": "external", "label": reaction.name}
         return {**node, **shared, "reads": ["its queue"], "writes": ["the API"], "settings": settings}
     breaks = [{"switch": switch, "of": reaction.name} for switch in ("fail", "twice")]
     made = _function_node(stack, stack.functions[reaction.name], "reaction", reaction.name, switches=breaks)

@@ -77,10 +77,9 @@ def read_last_calls(log: Path, functions: set[str | None]) -> list[JsonObject]:
 
 
 def _shown_line(line: Mapping[str, Any]) -> JsonObject:
-    about = {
-        name: line[name] for name in line if name not in ("timestamp", "level", "message", "function", "invocation")
-    }
-    return {"at": line.get("timestamp"), "level": line.get("level"), "message": line["message"], "fields": about}
+    shown_above = ("timestamp", "level", "message", "function", "invocation")
+    fields = {name: line[name] for name in line if name not in shown_above}
+    return {"level": line.get("level"), "message": line["message"], "fields": fields}
 
 
 def _tail_lines(log: Path) -> Iterator[JsonObject]:

@@ -35,7 +35,6 @@ from local.page.items import item_to_json, read_only_table, read_price
 from ops.attribute_types import attribute_type
 from ops.query.expressions import Composition, compose_for_key_parts, compose_for_pattern
 from ops.query.patterns import (
-    DEFAULT_LIMIT,
     InvalidArgument,
     Pattern,
     build_query,
@@ -79,7 +78,6 @@ class PatternExplorer:
                 for form in describe_patterns()
             ],
             "examples": found,
-            "limit": DEFAULT_LIMIT,
             "indexes": [_describe_index(index, found) for index in INDEXES],
             "types": {row.type: {name: attribute_type(hint) for name, hint in row.fields.items()} for row in ROWS},
         }

@@ -146,4 +146,4 @@ def _not_found() -> Iterator[None]:
 def _mail_to_json(mail: Mail) -> JsonObject:
     at = to_instant(datetime.fromtimestamp(mail["Timestamp"], UTC))
     to = ", ".join(mail["To"])
-    return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"], "text": mail["BodyText"]}
+    return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"]}

@@ -71,6 +71,7 @@ PAGE_SETTINGS = {
     "webhook_events": WEBHOOK_EVENTS,
 }
 """The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
+KEYS = ("pk", "sk")
 HEARTBEAT_SECONDS = 15
 MAX_TRACE_ENTRIES = 5_000
 """The maximum number of journal entries in a trace. Older entries of the order are left out."""
@@ -78,7 +79,7 @@ MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The HTTP server of the web page, in its own threads. `has_warehouse`: whether the simulated one runs."""
+    """The HTTP server of the web page, in its own threads."""
 
     def __init__(
         self,
@@ -88,10 +89,8 @@ class PageServer:
         queues: StackQueues,
         backlog: BacklogMonitor,
         port: int,
-        *,
-        has_warehouse: bool,
     ) -> None:
-        self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
+        self._running, self._keeper, self._journal = running, keeper, journal
         self._queues, self._backlog = queues, backlog
         self._chaos = Chaos(running, keeper, self._queues, journal)
         self._queries = PageQueries(running)
@@ -128,18 +127,10 @@ class PageServer:
                 ("GET", "/local/fill", lambda _: self._seeder.progress()),
                 ("POST", "/local/fill", lambda asked: self._seeder.start(asked.json_body.get("orders"))),
                 ("GET", "/local/patterns", self._list_patterns),
-                (
-                    "POST",
-                    "/local/patterns/{id}",
-                    lambda asked: patterns.run_pattern(asked.path_parameters["id"], asked.json_body),
-                ),
+                ("POST", "/local/patterns/{id}", lambda asked: patterns.run_pattern(asked.id, asked.json_body)),
                 ("POST", "/local/keys", lambda asked: patterns.query_key(asked.json_body)),
                 ("POST", "/local/expressions", lambda asked: patterns.compose(asked.json_body)),
-                (
-                    "GET",
-                    "/local/item",
-                    lambda asked: open_item(running, asked.query.get("pk", ""), asked.query.get("sk", "")),
-                ),
+                ("GET", "/local/item", lambda asked: open_item(running, *(asked.query.get(it, "") for it in KEYS))),
                 ("POST", "/local/chaos", lambda asked: self._chaos.run_switch(asked.json_body)),
             )
         ]
@@ -200,17 +191,11 @@ class PageServer:
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
     def _describe_shop(self, _: PageRequest) -> dict[str, Any]:
-        shop = self._running
         return {
-            "api_url": shop.api_url,
-            "provider_url": shop.provider_url,
-            "table_name": shop.table_name,
             "users": list(users.USERS),
             "readers": self._keeper.reader_names,
             "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
             "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
-            "has_warehouse": self._has_warehouse,
-            "processes": [one["name"] for one in self._process_status()],
             "last_entry": self._journal.last_id(),
         }
 
@@ -267,7 +252,7 @@ class PageServer:
         return HttpResponse(answer.json())
 
     def _list_entries(self, asked: PageRequest) -> dict[str, Any]:
-        after, order_id = asked.query_number("after", 0, MAX_ENTRY_ID), asked.path_parameters["id"]
+        after, order_id = asked.query_number("after", 0, MAX_ENTRY_ID), asked.id
         entries = self._journal.entries_after(after, order_id=order_id)
         return {"entries": entries, "last": entries[-1]["id"] if entries else 0}
 
@@ -283,19 +268,16 @@ class PageServer:
         return found
 
     def _entries_of_trace(self, asked: PageRequest) -> list[JournalEntry]:
-        order_id = asked.path_parameters["id"]
-        return self._journal.entries_after(0, order_id=order_id, limit=-1)[-MAX_TRACE_ENTRIES:]
+        return self._journal.entries_after(0, order_id=asked.id, limit=-1)[-MAX_TRACE_ENTRIES:]
 
     def _restore(self, asked: PageRequest) -> dict[str, Any]:
         if asked.json_body:
             raise InvalidField("body", "must be an empty JSON object: {}")
-        return self._queries.restore(asked.path_parameters["id"])
+        return self._queries.restore(asked.id)
 
     def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
-        html = self._queries.get_mail_html(asked.path_parameters["id"])
-        return HttpResponse(
-            html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
-        )
+        html = self._queries.get_mail_html(asked.id)
+        return HttpResponse(html, 200, "text/html; charset=utf-8", {"Content-Security-Policy": MAIL_POLICY})
 
     def _describe_stream(self, _: PageRequest) -> dict[str, Any]:
         return {
@@ -325,10 +307,7 @@ class PageServer:
         return [{**one, "fail_next": fail[one["name"]], "repeat_next": repeat[one["name"]]} for one in queues]
 
     def _process_status(self) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "running": self._keeper.is_running(name), "restarts": self._keeper.restarts[name]}
-            for name in self._keeper.process_names
-        ]
+        return [{"name": name, "running": self._keeper.is_running(name)} for name in self._keeper.process_names]
 
     def _list_failures(self, asked: PageRequest) -> dict[str, Any]:
         return self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
