@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 
 import urllib3
 
-from functions.model.events import WEBHOOK_EVENTS
-from functions.model.languages import language_names
 from local.laptop.http_server import serve_page_file
 from local.laptop.shop_client import RunningShop
+from local.page.server import PAGE_SETTINGS
 from stacks.page_policy import content_security_policy
 
 SCOPE = "openid aws.cognito.signin.user.admin"
@@ -86,11 +85,8 @@ class FakeCognito:
         self._refreshed_by.clear()
 
     def _token_response(self, user: str) -> dict[str, Any]:
-        return {
-            "access_token": self.shop.token_supplier(user)(),
-            "token_type": "Bearer",
-            "expires_in": self.token_seconds,
-        }
+        token = self.shop.token_supplier(user)()
+        return {"access_token": token, "token_type": "Bearer", "expires_in": self.token_seconds}
 
 
 class _SilentHandler(BaseHTTPRequestHandler):
@@ -199,15 +195,7 @@ def serve_page(shop: RunningShop, sign_in: dict[str, Any], provider: str) -> Ite
 
     `sign_in`: the settings of the sign-in on the page.
     """
-    told = {
-        "laptop": False,
-        "language": "en",
-        "languages": language_names(),
-        "webhook_events": WEBHOOK_EVENTS,
-        "shop": "Mugs & More",
-        "api": "",
-        "sign_in": sign_in,
-    }
+    told = PAGE_SETTINGS | {"laptop": False, "shop": "Mugs & More", "api": "", "sign_in": sign_in}
     ours: Any = {"shop": shop, "settings": told, "provider": provider, "pool": urllib3.PoolManager(maxsize=8)}
     with serve(type("Handler", (_CloudFrontHandler,), ours)) as url:
         yield f"{url}/page/"

@@ -33,8 +33,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, help="the folder for a picture of each view, width and theme")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test of this folder, so that only `make browser` runs it."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    with running_shop(tmp_path_factory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def separate_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    """A shop for one file, which is empty at first. The file selects it with `shop = separate_shop`."""
     with running_shop(tmp_path_factory) as running:
         yield running
 

@@ -11,7 +11,6 @@ from tests.browser.aws import FakeCognito
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 LOAD_MS = 3 * PATIENCE_MS
 """Swagger UI is a large script, which a busy machine runs slowly."""
 

@@ -4,15 +4,12 @@ import re
 from functools import partial
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab
 from tests.browser.steps import be, paid, panel, placed
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_the_board_shows_changes_without_moving_what_is_read(tab: Tab, people: DemoClients) -> None:

@@ -1,6 +1,5 @@
 """A company and its members in the view of customers."""
 
-import pytest
 from playwright.sync_api import expect
 
 from ops.api_client import ApiClient
@@ -8,8 +7,6 @@ from ops.scenarios import wait_until
 from tests.browser.conftest import Tab
 from tests.browser.steps import placed
 from tests.browser.test_customers import is_listed
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_staff_create_a_company_and_add_a_member(tab: Tab, staff: ApiClient) -> None:

@@ -1,6 +1,5 @@
 """Tests orders to ten countries on the page, with the shipping method that the buyer chooses."""
 
-import pytest
 from playwright.sync_api import expect
 
 from local.laptop.demo import DemoClients
@@ -8,7 +7,6 @@ from tests.api.test_postal_addresses import TEN_COUNTRIES
 from tests.browser.conftest import Tab
 from tests.browser.steps import stocked
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 LABELS = {"country": "Country", "postcode": "Postcode", "city": "City", "region": "Region (optional)"}
 METHODS = [
     {"id": id, "name": id.capitalize(), "rates": [{"destination": "*", "currency": "EUR", "price": price}]}

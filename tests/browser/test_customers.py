@@ -3,15 +3,12 @@
 import re
 from functools import partial
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import paid, panel, placed
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_staff_find_a_customer_and_see_their_page(tab: Tab, people: DemoClients) -> None:

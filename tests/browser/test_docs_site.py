@@ -7,8 +7,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Tab, problems_at_every_width
 from tests.laptop.test_tutorial import COMMANDS
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 QUESTIONS = {
     "GDPR": "personal-data",
     "delete a customer's data": "personal-data",

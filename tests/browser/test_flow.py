@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from functions.model.table import ORDER, PRODUCT
+from functions.model.table import PRODUCT
 from local.laptop.shop_target import local_target
 from ops.scan.sweep import filter_by_type
 from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import stocked, unchanged
 from tests.laptop.conftest import LaptopShop
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def node(page: Page, name: str) -> Locator:
@@ -138,19 +136,9 @@ def test_a_message_that_is_delivered_twice_has_one_effect(tab: Tab, shop: Laptop
     expect(form).to_contain_text("fulfilment gets the next message twice.")
     expect(panel.locator(".entries")).to_contain_text("fulfilment gets OrderPaid twice")
     expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after about ")
-    table = local_target(shop.shop()).table
-
-    def invoices() -> int:
-        items = table.client.query(
-            TableName=table.name,
-            KeyConditionExpression="PK = :order",
-            ExpressionAttributeValues={":order": ORDER.key(order_id=order_of(form))["PK"]},
-        )["Items"]
-        return sum(item["type"]["S"] == "Invoice" for item in items)
-
-    assert wait_until("the invoice", invoices)
     expect(status(tab.page)).to_contain_text("All caught up", timeout=3 * PATIENCE_MS)
-    assert invoices() == 1
+    invoices = shop.shop().api_client("staff").get(f"/orders/{order_of(form)}/invoices")["items"]
+    assert len(invoices) == 1
 
 
 def test_a_poisoned_record_is_counted_where_it_is_parked_until_it_is_mended_and_redriven(tab: Tab) -> None:

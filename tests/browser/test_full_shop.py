@@ -2,19 +2,17 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from local.laptop.shop_client import PROJECT
-from tests.browser.conftest import PATIENCE_MS, Tab, open_tab
-from tests.laptop.conftest import EXAMPLE, START, LaptopShop
+from ops.api_client import ApiClient
+from tests.browser.conftest import PATIENCE_MS, Tab
+from tests.laptop.conftest import START, LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 ORDERS = 1500
 """Enough for several pages of customers and of orders."""
 A_NAME = re.compile(r"/products/[^/?]+$")
@@ -23,33 +21,18 @@ MOST_NAMES = 10
 MOST_PAGES_OF_SALES = 30
 
 
-@dataclass(frozen=True)
-class SeededShop:
-    """A shop that `make fill` filled. `order_id`, `customer_id`: an open order and its customer."""
-
-    url: str
-    order_id: str
-    customer_id: str
+@pytest.fixture(scope="module")
+def shop(separate_shop: LaptopShop) -> LaptopShop:
+    """A shop that `make fill` filled."""
+    command = (*START, "--state", str(separate_shop.state), "fill", "--orders", str(ORDERS), "--seed", "1")
+    subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
+    return separate_shop
 
 
 @pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeededShop]:
-    state = tmp_path_factory.mktemp("seeded") / "state"
-    shop = LaptopShop(state, *EXAMPLE, "--no-warehouse")
-    try:
-        shop.start()
-        command = (*START, "--state", str(state), "fill", "--orders", str(ORDERS), "--seed", "1")
-        subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
-        order: dict[str, Any] = shop.shop().api_client("staff").get("/orders?status=SHIPPED&limit=1")["items"][0]
-        yield SeededShop(shop.page_url, order["order_id"], order["customer_id"])
-    finally:
-        shop.kill()
-
-
-@pytest.fixture
-def tab(seeded: SeededShop, chromium: Browser) -> Iterator[Tab]:
-    with open_tab(chromium, seeded.url, allowed_origins=(seeded.url,)) as tab:
-        yield tab
+def open_order(staff: ApiClient) -> dict[str, Any]:
+    order: dict[str, Any] = staff.get("/orders?status=SHIPPED&limit=1")["items"][0]
+    return order
 
 
 def requested_lists(tab: Tab) -> list[tuple[str, str]]:
@@ -91,9 +74,9 @@ BOARD = [*[("/orders", "100")] * 7, ("/orders", "20")]
     ],
 )  # fmt: skip
 def test_a_view_reads_few_pages_of_a_full_shop(
-    tab: Tab, seeded: SeededShop, view: str, shows: str, lists: list[tuple[str, str]]
+    tab: Tab, open_order: dict[str, Any], view: str, shows: str, lists: list[tuple[str, str]]
 ) -> None:
-    names = {"order_id": seeded.order_id, "customer_id": seeded.customer_id}
+    names = {name: open_order[name] for name in ("order_id", "customer_id")}
     if view.startswith("orders"):
         tab.page.add_init_script("sessionStorage.setItem('orderstream.person', 'staff')")
     tab.open(view.format(**names))
@@ -105,9 +88,9 @@ def test_a_view_reads_few_pages_of_a_full_shop(
     assert requested_names(tab) == 0
 
 
-def test_an_order_without_spans_shows_its_steps(tab: Tab, seeded: SeededShop) -> None:
+def test_an_order_without_spans_shows_its_steps(tab: Tab, open_order: dict[str, Any]) -> None:
     tab.page.add_init_script("sessionStorage.setItem('orderstream.person', 'staff')")
-    tab.open(f"orders/{seeded.order_id}")
+    tab.open(f"orders/{open_order['order_id']}")
     steps = tab.page.get_by_role("region", name="Steps without spans")
     for step in ("Order placed", "Order paid", "Invoice", "Parcel requested", "Order shipped"):
         expect(steps).to_contain_text(step)

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from local.laptop.demo import LaptopTarget
@@ -10,8 +9,6 @@ from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import be, stocked
 from tests.laptop.conftest import LaptopShop
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def mail_link(tab: Tab, order_id: str) -> str | None:

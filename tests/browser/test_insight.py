@@ -4,15 +4,12 @@ import re
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from local.laptop.demo import DemoClients
 from tests.browser.conftest import Tab
 from tests.browser.steps import panel, stocked
 from tests.laptop.conftest import LaptopShop
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_a_paid_order_is_counted_on_the_page(tab: Tab, people: DemoClients) -> None:

@@ -1,12 +1,9 @@
 """The order page in the language that its customer chose in the settings of their account."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import be, panel, placed
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_a_customer_chooses_german_and_sees_the_order_in_german(tab: Tab) -> None:

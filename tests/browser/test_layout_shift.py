@@ -1,16 +1,13 @@
 """Tests that no view moves what the user already sees when its data arrive, in an empty and in a full shop."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import PATIENCE_MS, Tab, open_tab, running_shop
+from tests.browser.conftest import PATIENCE_MS, Tab, open_tab, separate_shop
 from tests.browser.steps import VIEWS, panel
 from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 MAX_SHIFT = 0.1
 """A cumulative layout shift below 0.1 is good: https://web.dev/articles/cls."""
 SIZES = ((360, 800), (1440, 900))
@@ -27,11 +24,7 @@ SETTLED_MS = 1500
 """The flow asks for its state every second, so by then it shows the state and the newest activity."""
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A separate shop, which is empty at first."""
-    with running_shop(tmp_path_factory) as running:
-        yield running
+shop = separate_shop
 
 
 def test_no_view_of_an_empty_shop_moves_when_its_data_arrive(shop: LaptopShop, chromium: Browser) -> None:

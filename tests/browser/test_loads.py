@@ -1,7 +1,7 @@
 """Tests what each view of the page loads: the requests and bytes are exact, and the first visit is small."""
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,22 +9,16 @@ import pytest
 from playwright.sync_api import expect
 
 from proof.support.recorded import Recorded
-from tests.browser.conftest import Tab, running_shop
+from tests.browser.conftest import Tab, separate_shop
 from tests.browser.steps import VIEWS, paid, panel
-from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 RECORD = Path(__file__).parent / "recorded_loads.json"
 COMMAND = 'make browser ARGS="--record -k test_loads"'
 MAX_REQUESTS = 25
 MAX_COMPRESSED_BYTES = 150_000
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A separate shop, because the flow loads more in a shop with failures, which other tests leave."""
-    with running_shop(tmp_path_factory) as running:
-        yield running
+shop = separate_shop  # because the flow loads more in a shop with failures, which other tests leave
 
 
 def _counted(tab: Tab) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import pytest
 from playwright.sync_api import Browser, expect
 
 from local.laptop.demo import DemoClients, LaptopTarget
@@ -19,7 +18,6 @@ from tests.browser.conftest import open_tab
 from tests.browser.test_page_on_aws import look_until
 from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 AUDIENCE = "https://orders.shop.example"
 GROUPS = "https://shop.example/groups"
 PROGRAM = Path(__file__).parent / "openid_provider.mjs"

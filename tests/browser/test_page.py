@@ -10,8 +10,6 @@ from local.world.dynamodb_engine import BLOCKED_PORTS
 from tests.browser.conftest import SCHEMES, WIDTHS, Tab, problems_at_every_width
 from tests.browser.steps import VIEWS, paid
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 
 def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
     tab.open("constructor")

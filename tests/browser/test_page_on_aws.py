@@ -11,8 +11,6 @@ from local.laptop.demo import DemoClients
 from tests.browser.aws import FakeCognito
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 
 def sign_in(page: Page, name: str, button: str = "Sign in") -> None:
     page.get_by_role("button", name=button, exact=True).first.click()

@@ -1,28 +1,19 @@
 """Tests the payments of an order on the page: the switches of the local payment provider, and the forms of staff."""
 
 import re
-from collections.abc import Iterator
 
 import boto3
-import pytest
 import urllib3
 from playwright.sync_api import Page, expect
 
 from functions.adapters.payment_provider import HttpPaymentProvider
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
-from tests.browser.conftest import Tab, problems_at_every_width, running_shop
+from tests.browser.conftest import Tab, problems_at_every_width, separate_shop
 from tests.browser.steps import be, paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A separate shop, which is empty at first, and whose provider a test disturbs."""
-    with running_shop(tmp_path_factory) as running:
-        yield running
+shop = separate_shop  # because a test disturbs its provider
 
 
 def filled(page: Page, submit: str, **fields: str) -> None:

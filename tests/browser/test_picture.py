@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Tab
 from tests.browser.steps import stocked
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 DOCS = Path(__file__).parents[2] / "docs"
 MANIFEST = Path(__file__).with_name("pictures.json")
 WIDTH, HEIGHT = 1200, 730

@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from playwright.sync_api import expect
 
 from ops.api_client import ApiClient
@@ -11,7 +10,6 @@ from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed, stocked
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 PRODUCTS = "product_id,name,price,currency,quantity\ny-shelf,Shelf,4900,EUR,3\nz-shelf,Tall shelf,49.00,EUR,1\n"
 
 

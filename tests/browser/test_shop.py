@@ -17,8 +17,6 @@ from proof.support.samples import SAMPLES
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
 from tests.browser.steps import be, stocked
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 
 def shelved(staff: ApiClient) -> None:
     """Create a category with two categories below it, each with a product."""

@@ -2,15 +2,12 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import be, placed, stocked
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def test_staff_order_for_a_customer_and_place_the_order_again(tab: Tab, staff: ApiClient) -> None:

@@ -14,8 +14,6 @@ from tests.browser.conftest import Tab, layout_and_accessibility_problems, probl
 from tests.browser.steps import paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 
 def result(page: Page) -> Locator:
     return panel(page, "Result")
@@ -118,20 +116,14 @@ def test_any_key_of_the_table_is_read_whole_and_by_its_sort_key(tab: Tab) -> Non
     expect(result(page).get_by_role("heading", level=2)).to_have_text(f"Item collection ORDER#{order_id}")
     whole = sort_keys(page)
     assert whole == sorted(whole)
-    for how, value, end, found in (
-        ("=", "ORDER", "", ["ORDER"]),
-        ("begins_with", "PAYMENT#", "", [key for key in whole if key.startswith("PAYMENT#")]),
-        ("BETWEEN", "INVOICE#", "P", [key for key in whole if "INVOICE#" <= key <= "P"]),
-        (">", "ORDER", "", [key for key in whole if key > "ORDER"]),
-    ):
-        page.get_by_label("Sort key (SK)").select_option(how)
-        page.get_by_label("Value", exact=True).fill(value)
-        if end:
-            page.get_by_label("To, inclusive").fill(end)
-        run(page)
-        expect(result(page).locator("tr.item th.sk")).to_have_text(found)
+    page.get_by_label("Sort key (SK)").select_option("BETWEEN")
+    page.get_by_label("Value", exact=True).fill("INVOICE#")
+    page.get_by_label("To, inclusive").fill("P")
+    run(page)
+    found = [key for key in whole if "INVOICE#" <= key <= "P"]
+    expect(result(page).locator("tr.item th.sk")).to_have_text(found)
     page.reload()
-    expect(page.get_by_label("Value", exact=True)).to_have_value("ORDER")
+    expect(page.get_by_label("Value", exact=True)).to_have_value("INVOICE#")
     expect(result(page).locator("tr.item th.sk")).to_have_text(found)
     tab.open("table/A9")
     page.get_by_role("link", name="Any key").click()

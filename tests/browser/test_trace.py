@@ -3,13 +3,10 @@
 import re
 from typing import Any
 
-import pytest
-from playwright.sync_api import FloatRect, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed
-
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def throw(tab: Tab, switch: str, **body: Any) -> Any:
@@ -33,15 +30,6 @@ def opened(page: Page, title: str) -> Locator:
 
 def row(where: Locator, name: str) -> Locator:
     return where.locator(".span-row").filter(has_text=name).first
-
-
-def box_of(where: Locator) -> FloatRect:
-    """Return the position of an element. While the page replaces the element, it has none, so try again."""
-    for _ in range(100):
-        if box := where.bounding_box():
-            return box
-        where.page.wait_for_timeout(50)
-    raise AssertionError(f"{where} is not visible")
 
 
 def calm(page: Page) -> None:
@@ -128,8 +116,7 @@ def test_the_newest_chapter_is_open_and_fits_into_900_pixels(tab: Tab) -> None:
     expect(chapter(page, "Paid").get_by_role("button").first).to_have_attribute("aria-expanded", "true")
     expect(chapter(page, "Placed").get_by_role("button")).to_have_count(1)
     expect(chapter(page, "Placed")).to_contain_text(re.compile(r"\d (ms|s|min).*spans.*R .*W"))
-    box = box_of(chapter(page, "Paid"))
-    assert box["height"] <= 900
+    assert chapter(page, "Paid").evaluate("(one) => one.getBoundingClientRect().height") <= 900
 
 
 def test_copies_are_one_row_that_opens(tab: Tab) -> None:

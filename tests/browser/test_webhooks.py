@@ -11,8 +11,6 @@ from tests.browser.conftest import Tab, problems_at_every_width
 from tests.browser.steps import paid, panel, placed
 from tests.laptop.subscriber import Subscriber, run_subscriber
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
-
 
 @pytest.fixture
 def subscriber() -> Iterator[Subscriber]:

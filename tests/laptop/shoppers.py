@@ -187,29 +187,3 @@ class Shoppers:
             if len(subjects) != order.life.mails or max(subjects.values()) > 1:
                 return f"{order.life.mails} mails expected for {order.order_id}, found {subjects}"
         return ""
-
-    def check_lists(self) -> None:
-        """Check that each list shows each order once: sales, purchases, orders, and orders by number."""
-        sales = Counter(one["order_id"] for one in list_all(self.staff, f"/products/{self.product_id}/sales?limit=100"))
-        for api in {one.api for one in self.orders}:
-            here = [one for one in self.orders if one.api is api]
-            bought = Counter(one["order_id"] for one in list_all(api, "/customers/me/bought?limit=100"))
-            listed = Counter(one["order_id"] for one in list_all(api, "/orders?limit=100"))
-            for one in here:
-                id, is_bought = one.order_id, one.life is not CANCELLED and not one.is_archived
-                if (listed[id], bought[id]) != (1, int(is_bought)) or (is_bought and sales[id] != 1):
-                    raise EffectMissing(f"{one} is {listed[id]}, {bought[id]}, {sales[id]} times in the lists")
-        for one in self.orders:
-            found = [it["order_id"] for it in self.staff.get(f"/orders?number={one.order_id[:8]}")["items"]]
-            if found != [one.order_id]:
-                raise EffectMissing(f"{one} is not found by its number: {found}")
-
-
-def list_all(api: ApiClient, path: str) -> list[Any]:
-    """Return the items of all pages of a list. `path`: with a query string."""
-    found: list[Any] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = api.get(path + (f"&cursor={cursor}" if cursor else ""))
-        found, cursor = found + page["items"], page["cursor"]
-    return found

@@ -13,7 +13,7 @@ from local.world import processes
 from ops import scenarios
 from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 
-pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+pytestmark = pytest.mark.laptop
 
 
 @pytest.fixture(scope="module")

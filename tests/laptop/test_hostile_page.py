@@ -25,7 +25,6 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [
     pytest.mark.laptop,
-    pytest.mark.usefixtures("loopback_only"),
     pytest.mark.skipif(sys.platform != "linux", reason="reads the shop's ports from /proc"),
 ]
 LISTEN = "0A"

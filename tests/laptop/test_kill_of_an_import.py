@@ -8,9 +8,8 @@ import pytest
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.laptop.conftest import LaptopShop
-from tests.laptop.shoppers import list_all
 
-pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+pytestmark = pytest.mark.laptop
 
 
 def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(
@@ -34,12 +33,13 @@ def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed
     wait_until("some lines", lambda: staff.get(where)["written"] >= 500, timeout_seconds=120)
     own_laptop.kill()
     own_laptop.start()
-    staff = DemoClients(own_laptop.shop()).staff
+    people = DemoClients(own_laptop.shop())
+    staff = people.staff
     wait_until("all lines", lambda: staff.get(where)["state"] == "DONE", timeout_seconds=500)
     found = staff.get(where)
     print(f"{found} after {time.monotonic() - began:.0f} s")
     assert (found["written"], found["unchanged"], found["rejected"], found["waiting"]) == (5_000 - wrong, 0, wrong, 0)
-    listed = list_all(staff, f"/products?category=/{name}/&limit=100")
+    listed = people.list_all(f"/products?category=/{name}/&limit=100")
     offered = {one["product_id"]: (one["price"], one["available"], one["version"]) for one in listed}
     assert len(listed) == len(offered)
     assert offered == {f"{name}-{number}": (100 + number, number % 9, 1) for number in range(5_000 - wrong)}

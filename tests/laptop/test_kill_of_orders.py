@@ -21,7 +21,7 @@ from tests.laptop.subscriber import Subscriber, run_subscriber
 
 WEBHOOK_STARTS_SECONDS = 16
 """A webhook gets events 15 seconds after its creation."""
-pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+pytestmark = pytest.mark.laptop
 
 
 def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_laptop: LaptopShop) -> None:

@@ -15,7 +15,7 @@ from local.laptop.shop_client import PROJECT
 from ops.__main__ import main
 from tests.laptop.conftest import START, LaptopShop
 
-pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+pytestmark = pytest.mark.laptop
 
 
 def test_the_demo_completes_every_scenario(laptop: LaptopShop) -> None:

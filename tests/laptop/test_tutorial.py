@@ -185,13 +185,11 @@ def test_a_placeholder_keeps_its_value() -> None:
 
 
 @pytest.mark.laptop
-@pytest.mark.usefixtures("loopback_only")
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
     assert set(paste_commands(own_laptop, COMMANDS)) == set(ALWAYS_THE_SAME)
 
 
 @pytest.mark.laptop
-@pytest.mark.usefixtures("loopback_only")
 def test_each_command_of_the_how_tos_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
     prepare = [command for command in COMMANDS if command.step == "Before you begin"][:-1]
     assert len(prepare) == 4, "activate, the state, the addresses, and `as`"

@@ -26,7 +26,7 @@ from tests.laptop.conftest import LaptopShop
 from tests.laptop.shoppers import AcceptedOrder, Shoppers
 from tests.laptop.versions import API, LOCK_SECONDS, NEWER_NAME, Version, current_version, handlers, newer_version
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("loopback_only")]
+pytestmark = pytest.mark.rehearsal
 
 MIXED_SECONDS = 5
 PATIENCE = (60, 0.2)
@@ -174,8 +174,7 @@ class Rehearsal:
         self.shoppers.wait_for_last_statuses()
         assert self.attribute_names() == {name}
         self.shoppers.check()
-        self.shoppers.check_lists()
-        self.follow("check")
+        self.follow("check")  # the lists are copies of the orders, and the check finds missing and surplus copies
         self.say(f"checked; answers 5xx: {dict(self.shoppers.failures)}")
 
 

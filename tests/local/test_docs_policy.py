@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.laptop import http_server
-from local.laptop.http_server import serve_docs_file
+from local.laptop.http_server import serve_docs_file, serve_page_file
 
 THEME = "document.documentElement.dataset.theme = 'dark'"
 
@@ -37,7 +37,9 @@ def test_a_page_without_inline_scripts_allows_none(site: Path) -> None:
     assert scripts_allowed("/") == "script-src 'self'"
 
 
-@pytest.mark.parametrize("path", ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/none/", "/%00"])
-def test_no_file_outside_of_the_site_is_served(site: Path, path: str) -> None:
-    (site.parent / "secret.txt").write_text("secret", encoding="utf-8")
-    assert serve_docs_file(path).status == 404
+@pytest.mark.parametrize(
+    "path", ["/../README.md", "/%2e%2e/README.md", "/..%2fREADME.md", "/%2fetc/passwd", "/none/", "/%00"]
+)
+def test_no_file_outside_of_the_site_and_of_the_page_is_served(site: Path, path: str) -> None:
+    (site.parent / "README.md").write_text("secret", encoding="utf-8")
+    assert (serve_docs_file(path).status, serve_page_file(path).status) == (404, 404)
