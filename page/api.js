@@ -65,6 +65,16 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
 export const get = (path, wish) => call("GET", path, wish);
 export const post = (path, body, wish) => call("POST", path, { body: body ?? {}, ...wish });
 
+/** Creates something, and returns it, or null if it exists already. */
+export async function create(path, body, wish) {
+  try {
+    return await post(path, body, wish);
+  } catch (error) {
+    if (error instanceof Problem && error.slug === "already-exists") return null;
+    throw error;
+  }
+}
+
 async function send(method, path, { token, body, key, signal }) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -107,6 +117,20 @@ export function pause(ms, signal) {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason)), { once: true });
   });
+}
+
+/** Calls `run` repeatedly while the tab is visible. Waits for each call before the next. Returns a function that stops it. */
+export function repeat(run, milliseconds, signal) {
+  let running = false;
+  const timer = setInterval(async () => {
+    if (running || document.hidden) return;
+    running = true;
+    await Promise.resolve(run()).catch(() => {}); // ignore the error: the page's header shows it, and the next call may succeed
+    running = false;
+  }, milliseconds);
+  const stop = () => clearInterval(timer);
+  signal.addEventListener("abort", stop, { once: true });
+  return stop;
 }
 
 const intents = new Map();

@@ -1,6 +1,6 @@
 // The board, for staff: the orders of all customers by state, with their commands. It updates itself.
 
-import { get } from "./api.js";
+import { get, repeat } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, rangeFields } from "./forms.js";
 import { duration, filled, money, number, plural, shortId, stateName } from "./format.js";
@@ -44,19 +44,7 @@ export function show(place, { query, signal }) {
 
 const nameOf = (status) => ({ [ALL]: "All", [ALL_OPEN]: "All open" })[status] ?? stateName(status);
 
-/** Calls `run` repeatedly while the tab is visible and no dialog is open. Waits for each call before the next. */
-function repeat(run, milliseconds, signal) {
-  let running = false;
-  const timer = setInterval(async () => {
-    if (running || document.hidden || document.querySelector("dialog[open]")) return;
-    running = true;
-    await run().catch(() => {}); // ignore the error: the page's header shows it, and the next call may succeed
-    running = false;
-  }, milliseconds);
-  const stop = () => clearInterval(timer);
-  signal.addEventListener("abort", stop, { once: true });
-  return stop;
-}
+const isAsking = () => document.querySelector("dialog[open]") !== null;
 
 /** Returns the address of the board with these parameters, so that bookmarks and the Back button work. */
 const addressOf = ({ order, ...asked }) => `#/board?${filled({ ...asked, order: order === "newest" ? "" : order })}`;
@@ -76,7 +64,7 @@ function tabs(asked, me, signal) {
   const countAll = () => Promise.all(OPEN.map(count));
   if (asked.status !== ALL_OPEN) {
     countAll().catch(() => {});
-    repeat(countAll, COUNTS_MS, signal);
+    repeat(async () => isAsking() || countAll(), COUNTS_MS, signal);
   }
   return { element: el("nav", { class: "tabs", "aria-label": "Status" }, [ALL, ALL_OPEN, ...OPEN].map(tab)), showCount };
 }
@@ -143,7 +131,7 @@ function showPages(list, asked, { me, signal, showCount }) {
   const arrived = el("span", null);
   let rows = new Map();
   const turn = () => fill(place, "orders", page);
-  const stop = repeat(async () => rows && update(await read()), asked.status === ALL_OPEN ? ALL_MS : LIST_MS, signal);
+  const stop = repeat(async () => rows && !isAsking() && update(await read()), asked.status === ALL_OPEN ? ALL_MS : LIST_MS, signal);
   list.append(place);
   turn();
   return { stop };

@@ -1,4 +1,4 @@
-// Shows one entry of the journal, for the timeline of an order and for the live log.
+// Shows one entry of the journal, for the live log and the panel of a node.
 
 import { bytes, duration, fineTime, units } from "./format.js";
 import { chip, el, facts, orderLink, shape, timeOf } from "./ui.js";
@@ -10,15 +10,15 @@ const KINDS = {
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
 
-/** Returns a list item. `linked`: whether to link the order, for lists with entries of several orders. */
-export function entryItem(entry, { linked = false } = {}) {
+/** Returns a list item. */
+export function entryItem(entry) {
   const reason = entry.reason ?? entry.error;
   return el("li", { class: `entry kind-${entry.kind} ${isBad(entry) ? "is-bad" : ""}` },
     el("span", { class: "dot" }, icon(entry.kind)),
     el("div", { class: "entry-body" },
       el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, KINDS[entry.kind] ?? entry.kind), " ", entry.text),
       reason && !entry.text.includes(reason) && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
-      el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && orderLink(entry.order_id), details(entry))));
+      el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), entry.order_id && orderLink(entry.order_id), details(entry))));
 }
 
 function isBad({ kind, outcome, status }) {

@@ -1,6 +1,6 @@
 // The flow: a live drawing of the system on which records move, with switches that break each part of the system.
 
-import { call, get } from "./api.js";
+import { call, get, repeat } from "./api.js";
 import { sampleOrder, switchForm } from "./chaos.js";
 import { entryItem } from "./entries.js";
 import { drawing } from "./flowDrawing.js";
@@ -42,14 +42,17 @@ export function show(place, { signal }) {
     const flow = await get("/local/flow", { signal });
     view = flowView(flow, { activity, below, signal, changed: failures.refresh });
     follow({ after: Math.max(0, flow.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, flow.last_entry) });
-    poll(signal, (now) => {
+    const look = async () => {
+      const now = await call("GET", "/local/stream", { signal, tries: 1 });
       view.update(now);
       const said = inShort(now, activity);
       const counts = now.failures ? JSON.stringify(now.failures) : shownCounts; // null while the local AWS is down
       if (counts !== shownCounts) failures.refresh();
       shownCounts = counts;
       if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // a screen reader reads each new text
-    });
+    };
+    look().catch(() => {}); // the page's header shows the error, and the next call may succeed
+    repeat(look, EVERY_MS, signal);
     return view.element;
   }).then(() => view?.draw());
   return heading;
@@ -76,18 +79,6 @@ export function show(place, { signal }) {
     for (const { order_id: id, kind } of entries) if (id === order.id) order.counts[kind] = (order.counts[kind] ?? 0) + 1;
     const counts = Object.entries(COUNTED).filter(([kind]) => order.counts[kind]).map(([kind, name]) => plural(order.counts[kind], name));
     counted.textContent = counts.length ? ` ${counts.join(", ")} so far from this order` : "";
-  }
-}
-
-/** Requests the state every second while the tab is visible. Retries after an error, which the page's header shows. */
-async function poll(signal, draw) {
-  while (!signal.aborted) {
-    try {
-      if (!document.hidden) draw(await call("GET", "/local/stream", { signal, tries: 1 }));
-    } catch {
-      if (signal.aborted) return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
   }
 }
 
@@ -223,7 +214,7 @@ function activityCard() {
     onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
     add: (entries) => {
       nothing.remove();
-      list.prepend(...entries.slice(-TAIL).reverse().map((entry) => entryItem(entry, { linked: true })));
+      list.prepend(...entries.slice(-TAIL).reverse().map(entryItem));
       while (list.children.length > TAIL) list.lastChild.remove();
     },
   };

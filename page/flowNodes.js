@@ -282,7 +282,7 @@ export function nodePanel(node, { activity, sources, signal, breaks, failures, o
     const key = entries.map((entry) => entry.id).join();
     if (key === shown && list.childNodes.length) return;
     shown = key;
-    list.replaceChildren(...(entries.length ? entries.map((entry) => entryItem(entry, { linked: true })) : [el("li", { class: "hint" }, "Nothing happened here lately.")]));
+    list.replaceChildren(...(entries.length ? entries.map(entryItem) : [el("li", { class: "hint" }, "Nothing happened here lately.")]));
   };
   return { element, heading, update };
 }

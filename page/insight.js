@@ -1,5 +1,6 @@
 // Insight, for staff: the sales in a range of time, and the best sellers of a month.
 
+import { repeat } from "./api.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { filled } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
@@ -98,16 +99,14 @@ function monthForm(asked) {
 
 /** Returns two buttons: one reloads at once, the other every few seconds while the tab is visible. */
 function refreshers(again, signal) {
-  let timer = null;
+  let stop = () => {};
   const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Update every 5 seconds");
-  const stop = () => clearInterval(timer);
   live.addEventListener("click", () => {
     const isOn = live.getAttribute("aria-pressed") !== "true";
     live.setAttribute("aria-pressed", String(isOn));
     stop();
-    if (isOn) timer = setInterval(() => document.hidden || again(), EVERY_MS);
+    if (isOn) stop = repeat(again, EVERY_MS, signal);
   });
-  signal.addEventListener("abort", stop, { once: true });
   const once = async () => {
     await again();
     announce("Refreshed");

@@ -1,6 +1,6 @@
 // Users on a laptop: a visitor can act as any user, by name, or as a guest, who is no user. The browser stores the choice for this tab.
 
-import { get, Problem, post } from "./api.js";
+import { create, get, post } from "./api.js";
 import { field, form } from "./forms.js";
 import { capital } from "./format.js";
 import { dialog, el } from "./ui.js";
@@ -52,11 +52,7 @@ async function signedIn(user) {
 export async function register(name, _, signal) {
   const me = await signedIn(name);
   if (me.registered) return;
-  try {
-    await post("/api/customers", { name: fullName(name) }, { as: name, signal });
-  } catch (error) {
-    if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
-  }
+  await create("/api/customers", { name: fullName(name) }, { as: name, signal });
   me.registered = true;
 }
 

@@ -1,6 +1,6 @@
 // Six products for an empty shop: cheap and expensive, with much and little stock, and one that can be backordered.
 
-import { Problem, post } from "./api.js";
+import { create, post } from "./api.js";
 import { staffMember } from "./people.js";
 
 const GOODS = [
@@ -16,11 +16,7 @@ const GOODS = [
 export async function seedProducts() {
   const as = staffMember();
   for (const { stock, ...product } of GOODS) {
-    try {
-      await post("/api/products", { ...product, currency: "EUR" }, { as });
-    } catch (error) {
-      if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
-    }
+    await create("/api/products", { ...product, currency: "EUR" }, { as });
     const key = `first-stock-of-${product.product_id}`;
     await post(`/api/products/${product.product_id}/receipts`, { quantity: stock }, { as, key });
   }

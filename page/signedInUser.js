@@ -1,6 +1,6 @@
 // The signed-in user on AWS: the groups in their token, and their customer profile, if they have one.
 
-import { get, post, Problem } from "./api.js";
+import { create, get } from "./api.js";
 import { capital } from "./format.js";
 import { explain } from "./problems.js";
 import { comeBack, session, signIn, signOut, whose } from "./signin.js";
@@ -38,12 +38,7 @@ async function myself() {
 
 export async function register(id, name, signal) {
   if (customer) return;
-  try {
-    customer = await post("/api/customers", { name }, { as: id, signal });
-  } catch (error) {
-    if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
-    customer = await myself();
-  }
+  customer = await create("/api/customers", { name }, { as: id, signal }) ?? await myself();
   session.dispatchEvent(new Event("change"));
 }
 

@@ -10,12 +10,10 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -60,21 +58,18 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
     measured = LoadResult()
-    with (
-        _track_effects(shop, measured, orders) as followed,
-        _repeat(PROGRESS_SECONDS, partial(_print_progress, shop, measured)),
-    ):
-        began = time.time()
-        placed = _place_orders(people, product_id, orders, clients, rate, measured)
-        seconds = time.time() - began
-        print(f"{clients} clients placed and paid {orders} orders: {orders / seconds:.1f} orders per second")
-        print(
-            f"  request time: {_format_percentiles(measured.request_seconds, 1000)} ms; "
-            f"{_format_failures(measured.failures)}"
-        )
-        if measured.limited:
-            print(f"  the shop was far behind, and made its clients wait {measured.limited} times (429)")
-        followed.join()
+    last_entry = journal.read_last_id(shop.journal_file)
+    followed = threading.Thread(target=_track_effects, args=(shop, measured, orders, last_entry), daemon=True)
+    followed.start()
+    began = time.time()
+    placed = _place_orders(people, product_id, orders, clients, rate, measured)
+    seconds = time.time() - began
+    print(f"{clients} clients placed and paid {orders} orders: {orders / seconds:.1f} orders per second")
+    times, failures = _format_percentiles(measured.request_seconds, 1000), _format_failures(measured.failures)
+    print(f"  request time: {times} ms; {failures}")
+    if measured.limited:
+        print(f"  the shop was far behind, and made its clients wait {measured.limited} times (429)")
+    followed.join()
     delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
     seconds = max(measured.finished_at.values(), default=began) - began
     print(f"effects completed: {len(delays) / seconds:.1f} orders per second")
@@ -135,45 +130,24 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
             return answer
 
 
-@contextmanager
-def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Yield a thread that records from the journal when each order had its last side effect, such as a mail.
+def _track_effects(shop: RunningShop, measured: LoadResult, orders: int, last_entry: int) -> None:
+    """Record from the journal when each order had its last side effect, such as a mail, and print the progress.
 
-    It ends with the last mail of each order, or when no side effect occurs for STALL_TIMEOUT_SECONDS.
+    Returns with the last mail of each order, or when no side effect occurs for STALL_TIMEOUT_SECONDS.
     """
-    done = measured.complete
-
-    def follow() -> None:
-        last, heard = journal.read_last_id(shop.journal_file), time.monotonic()
-        while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
-            for entry in journal.read_entries_after(shop.journal_file, last):
-                last = entry["id"]
-                if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
-                    heard = time.monotonic()
-                    measured.finished_at[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
-                    if entry["text"] == LAST_EFFECT:
-                        done.add(entry["order_id"])
-            time.sleep(0.2)
-
-    thread = threading.Thread(target=follow, name="following effects", daemon=True)
-    thread.start()
-    yield thread
-
-
-@contextmanager
-def _repeat(seconds: float, task: Callable[[], None]) -> Iterator[None]:
-    """Call `task` every `seconds` during a `with` block."""
-    stopping = threading.Event()
-
-    def run() -> None:
-        while not stopping.wait(seconds):
-            task()
-
-    thread = threading.Thread(target=run, name="repeating", daemon=True)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join()
+    done, heard, printed = measured.complete, time.monotonic(), time.monotonic()
+    while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
+        for entry in journal.read_entries_after(shop.journal_file, last_entry):
+            last_entry = entry["id"]
+            if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
+                heard = time.monotonic()
+                measured.finished_at[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
+                if entry["text"] == LAST_EFFECT:
+                    done.add(entry["order_id"])
+        if time.monotonic() > printed + PROGRESS_SECONDS:
+            _print_progress(shop, measured)
+            printed = time.monotonic()
+        time.sleep(0.2)
 
 
 def _print_progress(shop: RunningShop, measured: LoadResult) -> None:

@@ -66,10 +66,10 @@ class Version:
             subprocess.run([sys.executable, "-c", SYNTHESIZE, file.name], cwd=self.tree, check=True)
             return dict(json.load(file))
 
-    def start_ops(self, state: Path, *words: str, output: Any = subprocess.PIPE) -> subprocess.Popen[str]:
+    def start_ops(self, state: Path, *words: str) -> subprocess.Popen[str]:
         """Start an operator tool of this version on the shop with its files in `state`."""
         command = [sys.executable, "-c", RUN_OPS, str(state), *words]
-        return subprocess.Popen(command, cwd=self.tree, stdout=output, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(command, cwd=self.tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def deploy(self, shop: RunningShop) -> None:
         """Deploy the template and the functions of this version to a running shop, as CloudFormation does."""
@@ -77,13 +77,10 @@ class Version:
         deploy.deploy(shop.aws, STACK_NAME, self.template, self.tree / "functions", variables)
         os.kill(shop.process_id, DEPLOYED_SIGNAL)
 
-    def update_functions(self, shop: RunningShop, handlers: list[str], source: Path | None = None) -> None:
-        """Give these functions the code of this version, one function after the other.
-
-        `source`: the folder with the code. Default: the folder of the version.
-        """
+    def update_functions(self, shop: RunningShop, handlers: list[str]) -> None:
+        """Give these functions the code of this version, one function after the other."""
         client = boto3.client("lambda", **shop.aws.client_options)
-        key = deploy.upload_code(shop.aws, source or self.tree / "functions")
+        key = deploy.upload_code(shop.aws, self.tree / "functions")
         for handler in handlers:
             name = shop.stack.function_name(handler)
             client.update_function_code(FunctionName=name, S3Bucket=deploy.ASSETS_BUCKET, S3Key=key)

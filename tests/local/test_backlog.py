@@ -30,10 +30,10 @@ class ShopContext:
     def queues(self) -> dict[str, Unfinished]:
         return {"archive": Unfinished(self.messages, self.oldest, *self.returning)}
 
-    def look(self, *, after: float = 2.0) -> list[str]:
-        """Measure the backlog. Return the new reports."""
+    def look(self) -> list[str]:
+        """Measure the backlog after two seconds. Return the new reports."""
         before = self.journal.last_id()
-        self.now += after
+        self.now += 2.0
         self.backlog.measure()
         return [entry["text"] for entry in self.journal.entries_after(before)]
 
