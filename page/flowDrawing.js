@@ -148,16 +148,20 @@ function inRows(nodes, edges, width) {
   const publisher = edges.find((edge) => edge.to === "bus")?.from ?? readers[0].id;
   put("bus", "bus", centreY(boxes.get(publisher)), 54);
   const references = placeEffects(nodes, edges, boxes, { x: left.effect, w: size.effect });
-  const lines = edges.map((edge) => lineInRows(edge, boxes, { wide, gap, references })).filter(Boolean);
-  return { height, boxes, references, lines };
+  return { height, boxes, references, lines: linesOf(edges, boxes, references, lineInRows({ wide, gap })) };
 }
 
-function lineInRows(edge, boxes, { wide, gap, references }) {
-  const from = boxes.get(edge.from);
-  const reference = references.find((one) => one.from === edge.from && one.to === edge.to);
-  if (reference) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${reference.x - 7}` };
-  const to = boxes.get(edge.to);
-  if (!to || edge.from === "provider") return null; // do not draw the webhooks: this edge would cross others, and the panel names them
+/** Returns the lines of all edges: to references, and `draw(edge, from, to)`. */
+function linesOf(edges, boxes, references, draw) {
+  return edges.map((edge) => {
+    const [from, to] = [boxes.get(edge.from), boxes.get(edge.to)];
+    const reference = references.find((one) => one.from === edge.from && one.to === edge.to);
+    if (reference) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${reference.x - 7}` };
+    return to && edge.from !== "provider" && draw(edge, from, to); // do not draw the webhooks: this edge would cross others, and the panel names them
+  }).filter(Boolean);
+}
+
+const lineInRows = ({ wide, gap }) => (edge, from, to) => {
   const [y0, y1] = [centreY(from), centreY(to)];
   if (edge.derived) {
     const x = to.x + to.w * 0.72;
@@ -170,14 +174,13 @@ function lineInRows(edge, boxes, { wide, gap, references }) {
   }
   if (edge.to === edge.from) return null;
   const leave = edge.from === "table" ? y0 + (y1 < y0 ? -10 : 10) : y0;
-  const enter = from.x < to.x && isEffect(edge, boxes) ? Math.min(Math.max(leave, to.y + 4), to.y + to.h - 4) : y1 + (edge.from === "table" && y1 < y0 ? 8 : 0);
+  const enter = from.x < to.x && to.isEffect ? Math.min(Math.max(leave, to.y + 4), to.y + to.h - 4) : y1 + (edge.from === "table" && y1 < y0 ? 8 : 0);
   const [x0, x1] = [right(from), to.x - 1];
   const middle = (x0 + x1) / 2;
   const named = gap > 60 && ["table", "bus"].includes(edge.to);
   return { ...edge, d: `M${x0} ${leave} C${middle} ${leave} ${middle} ${enter} ${x1} ${enter}`, label: named && edge.label, at: [middle - 3, leave - 8] };
-}
+};
 
-const isEffect = (edge, boxes) => boxes.get(edge.to).isEffect;
 const isReaction = (node) => node.kind === "reaction" || node.kind === "external";
 const centreY = (box) => box.y + box.h / 2;
 const right = (box) => box.x + box.w;
@@ -222,12 +225,7 @@ function inColumn(nodes, edges, width) {
   nodes.filter(isReaction).forEach((node, row) => put(node.id, 28, first + row * (high + ROW.gap), width - 28 - effect - 22));
   const references = placeEffects(nodes, edges, boxes, { x: width - effect, w: effect });
   const height = Math.max(...[...boxes.values()].map((box) => box.y + box.h)) + 2;
-  const lines = edges.map((edge) => {
-    const from = boxes.get(edge.from);
-    const reference = references.find((one) => one.from === edge.from && one.to === edge.to);
-    if (reference) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${reference.x - 7}` };
-    const to = boxes.get(edge.to);
-    if (!to || edge.from === "provider") return null;
+  const lines = linesOf(edges, boxes, references, (edge, from, to) => {
     if (edge.from === "bus") return { ...edge, label: null, d: `M${rail} ${from.y + from.h} V${centreY(to)} H${to.x - 1}` };
     if (to.isEffect) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${to.x - 1}` };
     const x = Math.max(from.x, to.x) + Math.min(from.w, to.w) / 2 + (edge.derived ? -22 : 0);
@@ -235,7 +233,7 @@ function inColumn(nodes, edges, width) {
     const labelAt = edge.derived ? [x + 30, y0 - 10, "start"] : [x + 8, (y0 + y1) / 2 + 4, "start"];
     return { ...edge, d: `M${x} ${y0} V${y1}`, label: edge.from === "table" ? null : edge.label, at: labelAt };
   });
-  return { height, boxes, references, lines: lines.filter(Boolean) };
+  return { height, boxes, references, lines };
 }
 
 function arrowHead() {

@@ -72,7 +72,14 @@ class BacklogMonitor(threading.Thread):
         """
         now = self._clock()
         self._check_disk()
-        self.consumer_lags = [*self._measure_readers(), *self._measure_queues()]
+        readers = (poller.status() for poller in self._readers())
+        self.consumer_lags = [
+            *(ConsumerLag(it["name"], it["waiting"] + it["in_flight"], it["lag_ms"] / 1000) for it in readers),
+            *(
+                ConsumerLag(name, queue.messages, queue.oldest_seconds, queue.returning, queue.returns_at)
+                for name, queue in self._waiting().items()
+            ),
+        ]
         processes.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
         for lane in self.consumer_lags:
             self._report(lane, now)
@@ -83,16 +90,6 @@ class BacklogMonitor(threading.Thread):
             self._journal.append(
                 "failed" if self.full_disk else "recovered", self.full_disk or "The disk has space again"
             )
-
-    def _measure_readers(self) -> list[ConsumerLag]:
-        found = (poller.status() for poller in self._readers())
-        return [ConsumerLag(one["name"], one["waiting"] + one["in_flight"], one["lag_ms"] / 1000) for one in found]
-
-    def _measure_queues(self) -> list[ConsumerLag]:
-        return [
-            ConsumerLag(name, queue.messages, queue.oldest_seconds, queue.returning, queue.returns_at)
-            for name, queue in self._waiting().items()
-        ]
 
     def _report(self, lane: ConsumerLag, now: float) -> None:
         last = self._reported.get(lane.name)

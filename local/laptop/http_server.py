@@ -111,13 +111,6 @@ def problem_response(status: HTTPStatus, detail: str, **more: Any) -> HttpRespon
     return HttpResponse(body, status.value, "application/problem+json")
 
 
-def field_problem_response(error: InvalidField) -> HttpResponse:
-    """Return a 400 response with a problem document that names the invalid field."""
-    return problem_response(
-        HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.reason}]
-    )
-
-
 def serve_page_file(path: str) -> HttpResponse:
     """Return a file of the web page or of Swagger UI (index.html for `/`), or 404."""
     folder = SWAGGER_UI_FOLDER if path.removeprefix("/") in SWAGGER_UI_FILES else PAGE_FOLDER

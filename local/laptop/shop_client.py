@@ -75,7 +75,15 @@ class RunningShop:
 
     def token_supplier(self, user: str) -> Callable[[], str]:
         """Return a function that returns an access token of this user, valid for at least half an hour."""
-        return _cached_token(self.aws, self.stack, user)
+        kept: dict[str, Any] = {}
+
+        def token() -> str:
+            if kept.get("until", 0) < time.monotonic():
+                new = users.get_access_token(self.aws, self.stack, user)
+                kept.update(token=new, until=time.monotonic() + TOKEN_CACHE_SECONDS)
+            return str(kept["token"])
+
+        return token
 
 
 def find(state: Path = STATE_FOLDER) -> RunningShop | None:
@@ -122,14 +130,3 @@ def _read_ready_file(state: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and {"provider_url", "process_id"} <= found.keys() else None
-
-
-def _cached_token(aws: LocalAws, stack: DeployedStack, user: str) -> Callable[[], str]:
-    kept: dict[str, Any] = {}
-
-    def token() -> str:
-        if kept.get("until", 0) < time.monotonic():
-            kept.update(token=users.get_access_token(aws, stack, user), until=time.monotonic() + TOKEN_CACHE_SECONDS)
-        return str(kept["token"])
-
-    return token

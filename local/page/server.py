@@ -33,7 +33,6 @@ from local.laptop.http_server import (
     NoSuchResource,
     PageRequest,
     WriteBytes,
-    field_problem_response,
     problem_response,
     serve_docs_file,
     serve_page_file,
@@ -384,7 +383,8 @@ def _error_response(error: Exception) -> HttpResponse:
     """Return the error response for a type of exception. An unknown one is 503, and asks the user to try again."""
     match error:
         case InvalidField():
-            return field_problem_response(error)
+            errors = [{"field": error.field, "message": error.reason}]
+            return problem_response(HTTPStatus.BAD_REQUEST, str(error), errors=errors)
         # InvalidKeyValue means that no item can have this value in its key. So no such item exists.
         case NoSuchResource() | InvalidKeyValue():
             return problem_response(HTTPStatus.NOT_FOUND, str(error))

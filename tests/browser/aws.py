@@ -4,12 +4,11 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 import urllib3
@@ -18,6 +17,7 @@ from local.laptop.http_server import serve_page_file
 from local.laptop.shop_client import RunningShop
 from local.page.server import PAGE_SETTINGS
 from stacks.page_policy import content_security_policy
+from tests.laptop.subscriber import serve
 
 SCOPE = "openid aws.cognito.signin.user.admin"
 DROPPED_REQUEST_HEADERS = {"host", "connection", "content-length", "accept-encoding"}
@@ -162,20 +162,6 @@ class _CloudFrontHandler(_SilentHandler):
         self._send(answer.status, answer.data, back)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = _forward  # noqa: N815  the names are http.server's
-
-
-@contextmanager
-def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Run a server with this handler on a free local port. Yield its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from local.laptop.demo import DemoClients
 from local.laptop.shop_client import PROJECT
 from ops.api_client import ApiClient
 from tests.browser.aws import FakeCognito, serve_like_aws
-from tests.laptop.conftest import EXAMPLE, LaptopShop
+from tests.laptop.conftest import LaptopShop, started_shop
 from tools.machine import CHROMIUM
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
@@ -42,14 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    with running_shop(tmp_path_factory) as running:
+    """A running shop without a warehouse."""
+    with started_shop(tmp_path_factory, "--no-warehouse") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def separate_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     """A shop for one file, which is empty at first. The file selects it with `shop = separate_shop`."""
-    with running_shop(tmp_path_factory) as running:
+    with started_shop(tmp_path_factory, "--no-warehouse") as running:
         yield running
 
 
@@ -69,17 +70,6 @@ def product(staff: ApiClient) -> str:
     staff.call("POST", "/products", {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"})
     staff.post("/products/amber-mug/receipts", {"quantity": 20}, key="amber-mugs")
     return "amber-mug"
-
-
-@contextmanager
-def running_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """Run a local shop without a warehouse, with a state of its own."""
-    running = LaptopShop(tmp_path_factory.mktemp("browser") / "state", *EXAMPLE, "--no-warehouse")
-    try:
-        print(f"ready after {running.start():.1f} s")
-        yield running
-    finally:
-        running.kill()
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,15 @@
 """Tests the page in a shop with orders of three years: each view reads few pages of data, however many there are."""
 
 import re
-import subprocess
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-from local.laptop.shop_client import PROJECT
 from ops.api_client import ApiClient
 from tests.browser.conftest import PATIENCE_MS, Tab
-from tests.laptop.conftest import START, LaptopShop
+from tests.laptop.conftest import LaptopShop, run_local
 
 ORDERS = 1500
 """Enough for several pages of customers and of orders."""
@@ -24,8 +22,7 @@ MOST_PAGES_OF_SALES = 30
 @pytest.fixture(scope="module")
 def shop(separate_shop: LaptopShop) -> LaptopShop:
     """A shop that `make fill` filled."""
-    command = (*START, "--state", str(separate_shop.state), "fill", "--orders", str(ORDERS), "--seed", "1")
-    subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
+    run_local(separate_shop.state, "fill", "--orders", str(ORDERS), "--seed", "1").check_returncode()
     return separate_shop
 
 

@@ -49,6 +49,18 @@ ITEM_IDS = ("payment_id", "refund_id", "return_id", "invoice_id", "shipment_id",
 
 
 @contextmanager
+def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server with this handler on a free local port. Yield its URL."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@contextmanager
 def run_subscriber() -> Iterator[Subscriber]:
     """Run a subscriber on a free port of this machine."""
 
@@ -65,10 +77,6 @@ def run_subscriber() -> Iterator[Subscriber]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        subscriber = Subscriber(f"http://127.0.0.1:{server.server_port}/")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield subscriber
-        finally:
-            server.shutdown()
+    with serve(Handler) as url:
+        subscriber = Subscriber(f"{url}/")
+        yield subscriber

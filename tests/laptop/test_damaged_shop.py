@@ -1,17 +1,15 @@
 """Tests a shop that is started again after its files were damaged, or with other ports."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from local.laptop.demo import DemoClients
-from local.laptop.shop_client import PROJECT
 from local.world import processes
 from ops import scenarios
-from tests.laptop.conftest import EXAMPLE, START, LaptopShop
+from tests.laptop.conftest import EXAMPLE, LaptopShop, run_local
 
 pytestmark = pytest.mark.laptop
 
@@ -43,8 +41,7 @@ def sell(shop: LaptopShop) -> str:
 def refused(state: Path) -> str:
     """Start a shop that must not start. Return its error."""
     ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(processes.free_port()))]
-    command = [*START, "--state", str(state), "up", *ports]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+    done = run_local(state, "up", *ports)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     [sentence] = done.stderr.splitlines()

@@ -3,7 +3,6 @@
 Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
 
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +10,8 @@ import pytest
 
 from local.laptop import demo, shop_client
 from local.laptop.demo import DemoClients
-from local.laptop.shop_client import PROJECT
 from ops.__main__ import main
-from tests.laptop.conftest import START, LaptopShop
+from tests.laptop.conftest import LaptopShop, run_local
 
 pytestmark = pytest.mark.laptop
 
@@ -24,9 +22,7 @@ def test_the_demo_completes_every_scenario(laptop: LaptopShop) -> None:
 
 def test_the_demo_runs_in_a_shop_of_its_own_and_leaves_the_running_one_alone(laptop: LaptopShop) -> None:
     before = len(DemoClients(laptop.shop()).staff.get("/products?limit=100")["items"])
-    done = subprocess.run(
-        [*START, "--state", str(laptop.state), "demo"], cwd=PROJECT, capture_output=True, text=True, check=False
-    )
+    done = run_local(laptop.state, "demo")
     assert (done.returncode, "Next: docs/extending.md" in done.stdout) == (0, True), done.stdout + done.stderr
     assert len(DemoClients(laptop.shop()).staff.get("/products?limit=100")["items"]) == before
 
@@ -44,22 +40,14 @@ def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
 
 @pytest.mark.parametrize("command", ["up", "reset"])
 def test_a_second_start_does_not_take_over_a_running_shop(laptop: LaptopShop, command: str) -> None:
-    again = subprocess.run(
-        [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, check=False
-    )
+    again = run_local(laptop.state, command)
     assert again.returncode == 1
-    assert b"already running" in again.stderr
+    assert "already running" in again.stderr
     assert laptop.shop().api_client().get("/openapi.json")["openapi"]
 
 
 def test_an_invalid_setting_is_reported_and_the_shop_does_not_start(tmp_path: Path) -> None:
-    begun = subprocess.run(
-        [*START, "--state", str(tmp_path), "up", "-c", "closed_order_day=30"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    begun = run_local(tmp_path, "up", "-c", "closed_order_day=30")
     assert begun.returncode > 0
     assert "closed_order_day is not a setting: did you mean closed_order_days?" in begun.stderr
     assert "Traceback" not in begun.stderr

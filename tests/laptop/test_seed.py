@@ -1,27 +1,19 @@
 """Tests `make fill` in a running shop: the written items are complete, and the shop continues with them."""
 
-import subprocess
-
 import pytest
 
 from local.laptop.demo import DemoClients
-from local.laptop.shop_client import PROJECT
 from ops import scenarios
 from ops.__main__ import main
-from tests.laptop.conftest import START, LaptopShop
+from tests.laptop.conftest import LaptopShop, run_local
 
 pytestmark = pytest.mark.laptop
 
 
-def seed(laptop: LaptopShop) -> subprocess.CompletedProcess[str]:
-    command = [*START, "--state", str(laptop.state), "fill", "--orders", "200"]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-
-
 def test_a_seeded_shop_has_no_drift_and_goes_on(own_laptop: LaptopShop, capsys: pytest.CaptureFixture[str]) -> None:
-    done = seed(own_laptop)
+    done = run_local(own_laptop.state, "fill", "--orders", "200")
     assert (done.returncode, "200 orders" in done.stdout) == (0, True), done.stdout + done.stderr
-    again = seed(own_laptop)
+    again = run_local(own_laptop.state, "fill")
     assert (again.returncode, again.stderr[:21]) == (1, "The shop is not empty")
     main(["drift", "--state", str(own_laptop.state), "--all", "--pause", "5"])
     assert "no drift found" in capsys.readouterr().out
