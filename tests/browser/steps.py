@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
+from ops.scenarios import wait_until
 from tests.browser.conftest import Tab
 
 VIEWS = ("flow", "shop", "board", "records", "customers", "table", "insight")
@@ -60,6 +61,17 @@ def unchanged(page: Page, value: Callable[[], int], milliseconds: int) -> bool:
     before = value()
     page.wait_for_timeout(milliseconds)
     return value() == before
+
+
+def reload_until(page: Page, wanted: Locator) -> None:
+    """Reload the page until it shows an element, because copies and lists are written a moment later."""
+
+    def is_shown() -> bool:
+        page.reload()
+        expect(page.locator(".loading")).to_have_count(0)
+        return wanted.count() > 0
+
+    wait_until(f"{wanted}", is_shown)
 
 
 def panel(page: Page, name: str) -> Locator:

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, expect
 from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
-from tests.browser.steps import paid, panel, placed
+from tests.browser.steps import paid, panel, placed, reload_until
 
 
 def test_staff_find_a_customer_and_see_their_page(tab: Tab, people: DemoClients) -> None:
@@ -24,13 +24,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, people: DemoClients)
     expect(page.get_by_role("heading", level=1)).to_have_text(alice["name"])
     expect(panel(page, "Profile")).to_contain_text(alice["email"])
     orders = panel(page, "Orders")
-
-    def is_listed() -> bool:  # the list of a customer's orders is a copy, which is written a moment later
-        page.reload()
-        expect(orders).to_be_visible()
-        return orders.get_by_role("row", name=order_id[:8]).count() == 1
-
-    assert wait_until("the order of the customer", is_listed)
+    reload_until(page, orders.get_by_role("row", name=order_id[:8]))
     orders.get_by_label("Before").fill("2020-01-01T00:00")
     orders.get_by_role("button", name="Show", exact=True).click()
     expect(orders).to_contain_text("No order in this time")
@@ -80,14 +74,6 @@ def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, people: DemoC
     assert all("/customers/me" in request for request in requests)
 
 
-def is_listed(tab: Tab, name: str, text: str) -> bool:
-    """Open a list again, because the lists show a change after a moment."""
-    tab.open(f"customers?list={name}")
-    tab.page.reload()
-    tab.page.locator(".loading").first.wait_for(state="detached")
-    return tab.page.get_by_role("row", name=re.compile(text)).count() == 1
-
-
 def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     page = tab.page
     tab.open("customers?list=discounts")
@@ -97,8 +83,8 @@ def test_staff_create_count_and_end_a_discount_code(tab: Tab) -> None:
     asked.get_by_label("Discount in percent").fill("10")
     asked.get_by_label("Maximum number").fill("10")
     asked.get_by_role("button", name="Create the code").click()
-    assert wait_until("the code", lambda: is_listed(tab, "discounts", "TENONLY"))
     row = page.get_by_role("row", name=re.compile("TENONLY"))
+    reload_until(page, row)
     row.get_by_role("button", name="Show what is left of TENONLY").click()
     expect(row).to_contain_text("10 of 10 left")
     row.get_by_role("button", name="End the code TENONLY").click()

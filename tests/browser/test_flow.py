@@ -291,21 +291,15 @@ def test_a_recovery_is_measured_from_the_first_failure_to_the_success(tab: Tab) 
 
 
 def test_a_slow_provider_and_refused_mails_are_seen_at_their_nodes(tab: Tab) -> None:
-    page = tab.page
-    panel = opened(tab, "provider")
-    panel.get_by_label("Delay of each answer").select_option("3")
-    switch(panel, "Slow the provider", "Set the delay")
-    expect(node(page, "provider")).to_contain_text("slow: 3 s")
-    panel.get_by_label("Delay of each answer").select_option("0")
-    switch(panel, "Slow the provider", "Set the delay")
-    expect(node(page, "provider")).to_contain_text("answers")
-    panel = opened(tab, "mail")
-    panel.get_by_label("SES refuses").select_option("rate")
-    switch(panel, "Refuse mails", "Refuse mails")
-    expect(node(page, "mail")).to_contain_text("1 mail a second")
-    panel.get_by_label("SES refuses").select_option("none")
-    switch(panel, "Refuse mails", "Refuse mails")
-    expect(node(page, "mail")).to_contain_text("accepts mails")
+    for name, label, form, button, faults in (
+        ("provider", "Delay of each answer", "Slow the provider", "Set the delay", {"3": "slow: 3 s", "0": "answers"}),
+        ("mail", "SES refuses", "Refuse mails", "Refuse mails", {"rate": "1 mail a second", "none": "accepts mails"}),
+    ):
+        panel = opened(tab, name)
+        for choice, shown in faults.items():
+            panel.get_by_label(label).select_option(choice)
+            switch(panel, form, button)
+            expect(node(tab.page, name)).to_contain_text(shown)
 
 
 def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:

@@ -55,7 +55,7 @@ def _views_that_move(shop: LaptopShop, chromium: Browser) -> list[str]:
                 tab.page.set_viewport_size({"width": width, "height": height})
                 shifts = _shifts_of(tab, view)
             total = sum(one["value"] for one in shifts)
-            print(f"{view} at {width} px: {total:.3f}, {len(_data(tab))} requests of data")
+            print(f"{view} at {width} px: {total:.3f}")
             if total >= MAX_SHIFT:
                 found.append(f"{view} at {width} px: {shifts}")
     return found
@@ -68,9 +68,3 @@ def _shifts_of(tab: Tab, view: str) -> list[dict[str, Any]]:
     tab.page.wait_for_timeout(SETTLED_MS)
     shifts: list[dict[str, Any]] = tab.page.evaluate("window.shifts")
     return shifts
-
-
-def _data(tab: Tab) -> list[str]:
-    """Return the requests for data, without those that the flow repeats."""
-    sent = [one for one in tab.seen.requests if "/api/" in one or "/local/" in one]
-    return [one for one in sent if "/local/stream" not in one]

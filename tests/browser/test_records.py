@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import Tab, problems_at_every_width
-from tests.browser.steps import be, paid, panel, placed, stocked
+from tests.browser.steps import be, paid, panel, placed, reload_until, stocked
 
 PRODUCTS = "product_id,name,price,currency,quantity\ny-shelf,Shelf,4900,EUR,3\nz-shelf,Tall shelf,49.00,EUR,1\n"
 
@@ -68,13 +68,7 @@ def test_staff_see_who_changed_a_price_and_why(tab: Tab) -> None:
     page.get_by_role("button", name="Stock and price of Linen apron").click()
     page.get_by_role("dialog").get_by_role("link", name="Who changed it").click()
     row = page.get_by_role("row").filter(has_text="linen costs more")
-
-    def is_listed() -> bool:  # the entry is written a moment later
-        page.reload()
-        expect(page.get_by_role("region", name="Audit trail").locator(".loading")).to_have_count(0)
-        return row.count() == 1
-
-    assert wait_until("the entry", is_listed)
+    reload_until(page, row)
     row.get_by_text("attribute").first.click()
     expect(row).to_contain_text("price: 4200 → 4300")
     assert list(problems_at_every_width(page)) == []

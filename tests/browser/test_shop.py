@@ -12,10 +12,9 @@ from functions.model.entities import Line
 from functions.model.languages import load_language
 from functions.model.table import INVOICE
 from ops.api_client import ApiClient
-from ops.scenarios import wait_until
 from proof.support.samples import SAMPLES
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
-from tests.browser.steps import be, stocked
+from tests.browser.steps import be, reload_until, stocked
 
 
 def shelved(staff: ApiClient) -> None:
@@ -52,16 +51,9 @@ def test_products_are_chosen_by_category_and_by_words(tab: Tab, staff: ApiClient
     stocked(tab)
     shelved(staff)
     page = tab.page
-    products = page.get_by_role("region", name=re.compile("For sale|Garden|Pots|Tools|found"))
-
-    def shows(name: str) -> bool:  # a product is listed a moment after it is created
-        page.reload()
-        expect(products.locator(".product").first).to_be_visible()
-        return page.get_by_role("button", name=f"Add to basket: {name}").is_visible()
-
     page.get_by_role("button", name="Add to basket: Stoneware mug").click()
     tab.open("shop?category=/garden/pots/")
-    assert wait_until("the pot in its category", lambda: shows("Pot, clay"))
+    reload_until(page, page.get_by_role("button", name="Add to basket: Pot, clay"))
     page.get_by_role("navigation", name="In Garden").get_by_role("link", name="Tools").click()
     expect(page.get_by_role("button", name="Add to basket: Rake, steel")).to_be_visible()
     expect(page.get_by_role("navigation", name="In Garden").get_by_role("link", name="Tools")).to_be_focused()

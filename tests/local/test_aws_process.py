@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -173,12 +172,8 @@ class ShopContext:
     token: str
 
     def request(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], Any]:
-        address = urlsplit(self.aws.public_url)
-        with closing(http.client.HTTPConnection(address.netloc, timeout=20)) as connection:
-            connection.request(method, address.path + path, headers=headers)
-            response = connection.getresponse()
-            body = response.read()
-            return response.status, dict(response.headers), json.loads(body) if body else None
+        answer = urllib3.request(method, self.aws.public_url + path, headers=headers, retries=False, timeout=20)
+        return answer.status, dict(answer.headers), answer.json() if answer.data else None
 
     def get(self, path: str, token: str | None = None) -> Any:
         status, _, body = self.request(path, Authorization=f"Bearer {token or self.token}")

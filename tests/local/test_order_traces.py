@@ -54,25 +54,19 @@ class MeasuredShop:
             result = {"status": "error", "error": str(error)}
         times = {"began_at": began_at, "ms": (time.time() - began_at) * 1000, "cold_start": False}
         line = {"invocation": id, "process": os.getpid(), "function": function, **times}
-        self._write({**line, **describe_event(event, result)})
+        with self.spans.open("a") as file:
+            file.write(f"{json.dumps({**line, **describe_event(event, result)})}\n")
         return result.get("result")
 
     def request(self, route: str, order_id: str | None, command: Any) -> Any:
         """Run a command of the shop as a request to the API."""
-        self.invocations += 1
-        id, began_at = f"{self.invocations:08}", time.time()
-        done = command()
-        ms = (time.time() - began_at) * 1000
-        line = {"invocation": id, "process": os.getpid(), "function": "api", "began_at": began_at, "ms": ms}
         method, _, path = route.partition(" ")
         event = {"requestContext": {"http": {"method": method, "path": path}}}
-        result = {"status": "ok", "result": {"statusCode": 200}}
-        self._write({**line, "cold_start": False, **describe_event(event, result)})
-        about = {"route": route, "status": 200, "ms": ms, "order_id": order_id or done}
-        about["units"] = {"read": 1, "write": 5}
+        done = self.invoke("api", lambda *_: {"statusCode": 200, "done": command()}, event)["done"]
+        about = {"route": route, "status": 200, "ms": 1, "order_id": order_id or done}
+        about |= {"invocation": f"{self.invocations:08}", "units": {"read": 1, "write": 5}}
         at = time.strftime("%Y-%m-%dT%H:%M:%S.999Z", time.gmtime())
-        line = {"timestamp": at, "message": "request_handled", "invocation": id, **about}
-        self.log.write(f"{json.dumps(line)}\n")
+        self.log.write(f"{json.dumps({'timestamp': at, 'message': 'request_handled', **about})}\n")
         return done
 
     def run_tool(self, command: Callable[[], Any]) -> None:
@@ -80,10 +74,6 @@ class MeasuredShop:
         before = self.spans.read_text()
         command()
         self.spans.write_text(before)
-
-    def _write(self, line: dict[str, Any]) -> None:
-        with self.spans.open("a") as file:
-            file.write(f"{json.dumps(line)}\n")
 
     def deliver(self, reader_attempt: int = 1) -> None:
         """Deliver all stream records and messages."""

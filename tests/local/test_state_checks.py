@@ -25,7 +25,6 @@ from local.laptop.state_checks import (
     check_database,
     check_fingerprint,
     check_free_space,
-    check_manifest,
     read_fingerprint,
     write_fingerprint,
     write_manifest,
@@ -234,13 +233,6 @@ def test_payments_that_the_shop_knows_and_the_provider_lost_stop_the_start(tmp_p
     (tmp_path / "taken.jsonl").write_bytes(b'"evt_1"\n')
     with pytest.raises(DamagedState, match=r"events\.jsonl does not contain all payments of this shop"):
         provider_on(tmp_path)
-
-
-def test_a_manifest_holds_every_file_but_itself(saved: Path) -> None:
-    before = (saved / "manifest.json").read_bytes()
-    write_manifest(saved)
-    assert (saved / "manifest.json").read_bytes() == before
-    check_manifest(saved)
 
 
 @pytest.mark.parametrize("error", [DamagedState(Path("/table"), "is damaged"), ShopNotEmpty(), TableDiffers("orders")])
