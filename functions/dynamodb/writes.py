@@ -31,6 +31,14 @@ class ConditionFailed(Exception):
         self.item = item
 
 
+class ItemExists(ConditionFailed):
+    """The condition of a write failed because the `item` exists, so this is never None."""
+
+    def __init__(self, item: Any) -> None:
+        assert item is not None, "a failed condition returns the existing item"
+        super().__init__(item)
+
+
 ConditionErrorFactory = Callable[[T | None], Exception]
 """A function that creates the error for a failed condition from the stored item (None if there is no item)."""
 
@@ -314,7 +322,9 @@ def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFact
     return _build("ConditionCheck", row, image, IS_UNCHANGED, values, condition_error=condition_error)
 
 
-def check_absent(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
+def check_absent(
+    row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T] | None = None
+) -> Write[T]:
     """Return a check that fails the transaction if an item exists under this key. Writes nothing."""
     return _build("ConditionCheck", row, key, IS_ABSENT, condition_error=condition_error)
 

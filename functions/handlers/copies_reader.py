@@ -18,6 +18,7 @@ from functions.dynamodb.record_batch import Record
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
+    ConditionFailed,
     Write,
     WriteConflict,
     conflict_if_busy,
@@ -121,14 +122,6 @@ def write_audit_entry(shop: ShopContext, changed: Change) -> None:
         write_unless_newer(shop.table, put_if_absent(AUDIT_ENTRY, entry))
 
 
-class NotPreviousVersion(Exception):
-    """The stored copy does not have the source's previous version. `version`: the copy's version; 0 without a copy."""
-
-    def __init__(self, stored: Any) -> None:
-        super().__init__("not the copy of the version before")
-        self.version = stored.version if stored else 0
-
-
 def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
     """Write the copy that shows that all other copies of this version are complete (`Snapshot.is_last`).
 
@@ -138,17 +131,18 @@ def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None
     previous = changed.before.version if changed.before is not None else 0
     try:
         if previous:
-            table.write(put_if_next(row, item, previous, condition_error=NotPreviousVersion))
+            table.write(put_if_next(row, item, previous, condition_error=ConditionFailed))
         else:
-            table.write(put_if_absent(row, item, condition_error=NotPreviousVersion))
-    except NotPreviousVersion as stored:
-        if stored.version >= item.version:
+            table.write(put_if_absent(row, item, condition_error=ConditionFailed))
+    except ConditionFailed as failed:  # the stored copy does not have the source's previous version
+        stored = failed.item.version if failed.item else 0
+        if stored >= item.version:
             return  # this record was processed before
         for into, copy in copies.copies_of(changed.row, changed.after).values():
             if into is not row:
                 write_unless_newer(table, put_if_newer(into, copy))
         for event in merge_timeline([changed.after]):
-            if stored.version < event.version < changed.version:
+            if stored < event.version < changed.version:
                 for into, entry in copies.log_entries(changes.past_change(changed.after, event)):
                     write_unless_newer(table, put_if_absent(into, entry))
         write_unless_newer(table, put_if_newer(row, item))

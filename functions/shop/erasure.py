@@ -24,9 +24,8 @@ from typing import Any, get_args
 
 from functions.dynamodb.keys import Row, to_instant
 from functions.dynamodb.patterns import Get
-from functions.dynamodb.writes import Write, WriteConflict, check_absent, delete, replace_with, update
+from functions.dynamodb.writes import Write, check_absent, delete, replace_with, update
 from functions.model.entities import GUEST_ID_PREFIX, ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
-from functions.model.errors import NotFound
 from functions.model.patterns import (
     ACCOUNTS_OF_CUSTOMER,
     CUSTOMER_BY_ID,
@@ -42,7 +41,7 @@ from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORD
 from functions.shop import reviews
 from functions.shop.companies import leave_company
 from functions.shop.orders import save_order
-from functions.shop.shop import Caller, ShopContext, delete_if_exists, retries_on_conflict, save_change
+from functions.shop.shop import Caller, ShopContext, delete_if_exists, require_found, retries_on_conflict, save_change
 
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
@@ -60,9 +59,7 @@ def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Erase
     Safe to repeat. Raises NotFound.
     """
     caller.require_access(customer_id)
-    found = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
-    if found is None:
-        raise NotFound("customer")
+    found = require_found(shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id), "customer")
     if isinstance(found, ErasedCustomer):
         return found
     now = shop.now_instant()
@@ -99,8 +96,7 @@ def _delete_settings(shop: ShopContext, customer_id: str, name: SettingsName) ->
     chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
     if chosen is not None:
         return delete(SETTINGS, chosen)
-    key = SETTINGS.key(customer_id=customer_id, name=name)
-    return check_absent(SETTINGS, key, condition_error=lambda _: WriteConflict(SETTINGS.type))
+    return check_absent(SETTINGS, SETTINGS.key(customer_id=customer_id, name=name))
 
 
 def list_unfinished_erasures(shop: ShopContext) -> Iterator[ErasedCustomer]:

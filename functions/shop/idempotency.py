@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from functions.dynamodb.writes import Write, put_if_absent
+from functions.dynamodb.writes import ItemExists, Write, put_if_absent
 from functions.model.entities import Command
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import COMMAND_BY_KEY
@@ -73,7 +73,7 @@ class IdempotencyKey:
         try:
             shop.table.write(put_if_absent(COMMAND, command_item, condition_error=AlreadyDone), *writes)
         except AlreadyDone as found:
-            return self._replay(found.command)
+            return self._replay(found.item)
         return IdempotentResult(result, replayed=False)
 
     def _replay(self, done: Command) -> IdempotentResult:
@@ -107,10 +107,5 @@ def run_idempotently(
     return retry_on_conflict(shop, lambda: used.find_result(shop) or used.write(shop, *decide(shop)))
 
 
-class AlreadyDone(Exception):
-    """Another request with the same idempotency key completed the command first."""
-
-    def __init__(self, command: Command | None) -> None:
-        super().__init__("done before")
-        assert command is not None, "a failed condition returns the existing item"
-        self.command = command
+class AlreadyDone(ItemExists):
+    """Another request with the same idempotency key completed the command first. `item`: the Command."""

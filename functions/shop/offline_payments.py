@@ -11,8 +11,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from functions.dynamodb.writes import Write, put_if_absent, update
-from functions.model.entities import OfflineMethod, Order, Payment
-from functions.model.errors import InvalidInput, NotFound, WrongCurrency, WrongState
+from functions.model.entities import OfflineMethod, Payment
+from functions.model.errors import InvalidInput, WrongCurrency, WrongState
 from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.model.states import apply_order_command, apply_payment_command
 from functions.model.table import PAYMENT
@@ -62,7 +62,7 @@ def record_offline_payment(
         raise InvalidInput("received_on", "must not be in the future: record the payment when the money has come")
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        order = _get_order(shop, order_id, "pay")
+        order = require_unarchived(get_order_unless_archiving(shop, order_id), "pay")
         if received.currency != order.currency:
             raise WrongCurrency(order.currency, received.currency)
         now = shop.now_instant()
@@ -108,7 +108,7 @@ def reverse_offline_payment(
     request = {"order_id": order_id, "payment_id": payment_id, "reason": reason}
 
     def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        order = _get_order(shop, order_id, "reverse")
+        order = require_unarchived(get_order_unless_archiving(shop, order_id), "reverse")
         payment, now = get_payment(shop, order_id, payment_id), shop.now_instant()
         if not payment.is_offline:
             raise WrongState("payment", f"made by {payment.method}", "reverse")
@@ -124,10 +124,3 @@ def reverse_offline_payment(
         return [update(PAYMENT, payment, after), *save_order(order, unpaid)], payment_result(after)
 
     return run_idempotently(shop, caller.id, key, "reverse_offline_payment", request, decide)
-
-
-def _get_order(shop: ShopContext, order_id: str, command: str) -> Order:
-    order = get_order_unless_archiving(shop, order_id)
-    if order is None:
-        raise NotFound("order")
-    return require_unarchived(order, command)

@@ -15,7 +15,7 @@ from typing import Literal
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, subtract_clock_difference
 from functions.dynamodb.table import QueryPage, Table
-from functions.dynamodb.writes import WriteConflict, put_if_absent, put_if_held_by
+from functions.dynamodb.writes import ItemExists, WriteConflict, put_if_absent, put_if_held_by
 from functions.model.entities import GUEST_ID_PREFIX, ArchivedOrder, Customer, Notification, Order, OrderOwner, Refund
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, REFUND_BY_ID
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
@@ -192,23 +192,18 @@ def claim_notification(
     try:
         shop.table.write(put_if_absent(NOTIFICATION, notification, condition_error=NotificationExists))
     except NotificationExists as taken:
-        if taken.notification.status == "SENT":
+        if taken.item.status == "SENT":
             return None
-        if taken.notification.claimed_until > now.timestamp():
-            raise AlreadyClaimed(taken.notification.claimed_until) from None
-        if deferral and taken.notification.claimed_until == DEFERRED and taken.notification.claim != deferral:
+        if taken.item.claimed_until > now.timestamp():
+            raise AlreadyClaimed(taken.item.claimed_until) from None
+        if deferral and taken.item.claimed_until == DEFERRED and taken.item.claim != deferral:
             return None
-        shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.notification.claim))
+        shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.item.claim))
     return notification
 
 
-class NotificationExists(Exception):
+class NotificationExists(ItemExists):
     """A Notification item for this mail exists: a sender has already started to send the mail, or has sent it."""
-
-    def __init__(self, notification: Notification | None) -> None:
-        super().__init__("claimed before")
-        assert notification is not None, "a failed condition returns the existing item"
-        self.notification = notification
 
 
 def release_claim(shop: ShopContext, notification: Notification) -> None:

@@ -22,7 +22,7 @@ from functions.model.entities import (
     QueuedOrder,
     order_number,
 )
-from functions.model.errors import InvalidInput, NotFound, WrongState
+from functions.model.errors import InvalidInput, WrongState
 from functions.model.patterns import (
     LINES_OF_ORDER,
     ORDER_BY_ID,
@@ -38,7 +38,7 @@ from functions.model.states import apply_order_command
 from functions.model.table import EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import split_timeline
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
-from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retries_on_conflict
+from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, require_found, retries_on_conflict
 
 T = TypeVar("T")
 PHONE_DIGITS = 6
@@ -50,7 +50,7 @@ MAX_COUNTRY_DIGITS = 3
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder:
     """Return an order, or the stub of an archived order (access pattern A12). Raises NotFound."""
-    return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
+    return caller.require_own(shop.table.get(ORDER_BY_ID, order_id=order_id), "order")
 
 
 def get_order_or_none(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder | None:
@@ -58,22 +58,14 @@ def get_order_or_none(shop: ShopContext, caller: Caller, order_id: str) -> Order
     return shop.table.get(ORDER_BY_ID, order_id=order_id) if caller.is_staff else get_order(shop, caller, order_id)
 
 
-def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Order | ArchivedOrder:
-    if found is None:
-        raise NotFound("order")
-    caller.require_access(found.customer_id, "order")
-    return found
-
-
 def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Order:
     """Return an order. Raises NotFound, and WrongState, which names the `command`, if the order is archived."""
-    found = shop.table.get(ORDER_BY_ID, order_id=order_id)
-    if found is None:
-        raise NotFound("order")
-    return require_unarchived(found, command)
+    return require_unarchived(shop.table.get(ORDER_BY_ID, order_id=order_id), command)
 
 
-def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
+def require_unarchived(found: Order | ArchivedOrder | None, command: str) -> Order:
+    """Return the order. Raises NotFound for None, and WrongState, which names the `command`, if it is archived."""
+    order = require_found(found, "order")
     if isinstance(order, ArchivedOrder):
         raise WrongState("order", "ARCHIVED", command)
     return order
@@ -164,7 +156,7 @@ def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> tu
     An archived order comes from its S3 object, after the stub has shown who may see it. Raises NotFound,
     ArchiveUnavailable.
     """
-    found = _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id))
+    found = caller.require_own(shop.table.get(LINES_OF_ORDER, order_id=order_id), "order")
     if isinstance(found, Order):
         return found, None
     return next(item for item in read_archived_items(shop, found) if isinstance(item, Order)), found

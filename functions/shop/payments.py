@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
+from functions.dynamodb.writes import ItemExists, Write, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import (
     ArchivedOrder,
     KeptEvent,
@@ -66,13 +66,8 @@ class ProviderPaymentEvent:
     reason: str | None = None
 
 
-class PaymentAlreadyClaimed(Exception):
+class PaymentAlreadyClaimed(ItemExists):
     """The payment has a claim: its money is recorded, or its dispute or refund was reported before the money."""
-
-    def __init__(self, claim: PaymentClaim | None) -> None:
-        super().__init__("claimed before")
-        assert claim is not None, "a failed condition returns the existing item"
-        self.claim = claim
 
 
 def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
@@ -101,7 +96,7 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
             done = retry_on_conflict(shop, partial(_record, shop, key=key, event=event, claim=claim))
             break
         except PaymentAlreadyClaimed as found:
-            claim = found.claim
+            claim = found.item
     if done.replayed and claim is None:  # the first delivery may have died before it applied the kept events
         claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=event.payment_id)
     if claim is not None and claim.kept_under is not None:
@@ -154,7 +149,7 @@ def _record(
     if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
-        same_payment = check_absent(PAYMENT, payment_key, condition_error=lambda found: WriteConflict(PAYMENT.type))
+        same_payment = check_absent(PAYMENT, payment_key)
         result = _result(event.payment_id, None, "the order is archived")
         return key.write(shop, [check_order_unchanged(event.order_id, order), same_payment], result)
     after = _apply_event(shop, existing, event, order, claimed_by)

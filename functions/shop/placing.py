@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import Write, put_if_absent
+from functions.dynamodb.writes import ItemExists, Write, put_if_absent
 from functions.model import pricing
 from functions.model.entities import (
     SALE_SHARDS,
@@ -165,7 +165,7 @@ def place_order(
     try:
         return PlacedOrder(_write_order(shop, replace(priced, order=billed), guest_writes), replayed=False)
     except AlreadyPlaced as rejection:
-        return _replay(rejection.order, fingerprint(body))
+        return _replay(rejection.item, fingerprint(body))
 
 
 @retries_on_conflict
@@ -358,10 +358,5 @@ def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrd
     return PlacedOrder(existing, replayed=True)
 
 
-class AlreadyPlaced(Exception):
+class AlreadyPlaced(ItemExists):
     """An order with this id exists already: an earlier request with the same idempotency key placed it."""
-
-    def __init__(self, order: Order | ArchivedOrder | None) -> None:
-        super().__init__("placed before")
-        assert order is not None, "a failed condition returns the existing item"
-        self.order = order

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
+from functions.dynamodb.writes import Write, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundCause, RefundReason
 from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.money import CURRENCIES
@@ -221,8 +221,7 @@ def check_order_unchanged(order_id: str, order: OrderOrStub) -> Write[Any]:
         return check_unchanged(ORDER, order)
     if isinstance(order, ArchivedOrder):
         return check_unchanged(ARCHIVED_ORDER, order)
-    key = ORDER.key(order_id=order_id)
-    return check_absent(ORDER, key, condition_error=lambda found: WriteConflict(ORDER.type))
+    return check_absent(ORDER, ORDER.key(order_id=order_id))
 
 
 # commands for staff ---------------------------------------------------------------------------------------------------

@@ -6,18 +6,15 @@ from functools import partial
 
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Address, Invoice, Seller
-from functions.model.errors import NotFound
 from functions.model.patterns import LATEST_SELLER, SELLER_BY_VERSION
 from functions.model.table import SELLER
-from functions.shop.shop import Caller, ShopContext, retries_on_conflict
+from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict
 
 
 def get_seller(shop: ShopContext, caller: Caller) -> Seller:
     """Return the latest version of the seller. Only staff may call it. Raises NotAllowed and NotFound."""
     caller.require_group("staff")
-    if (found := _get_latest_consistently(shop)) is None:
-        raise NotFound("seller")
-    return found
+    return require_found(_get_latest_consistently(shop), "seller")
 
 
 @retries_on_conflict

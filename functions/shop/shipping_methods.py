@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import (
     Address,
     ChosenShipping,
@@ -22,7 +21,7 @@ from functions.model.money import Currency
 from functions.model.patterns import SHIPPING_TABLE
 from functions.model.pricing import goods_total
 from functions.model.table import SHIPPING_TABLE as SHIPPING_TABLE_ROW
-from functions.shop.shop import Caller, ShopContext, retries_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict, save_change
 
 MAX_RATES = 500
 """The maximum number of rates of all methods together. The longest rates then fit into an item of 30 KB."""
@@ -39,7 +38,8 @@ class AvailableMethod:
 def get_shipping_table(shop: ShopContext, caller: Caller) -> ShippingTable:
     """Return the shipping methods (access pattern A30), none with version 0 if none are stored. Raises NotAllowed."""
     caller.require_group("staff")
-    return shop.table.get(SHIPPING_TABLE) or _empty_table(shop)
+    now = shop.now_instant()
+    return shop.table.get(SHIPPING_TABLE) or ShippingTable(methods=(), created_at=now, updated_at=now, version=0)
 
 
 @retries_on_conflict
@@ -52,15 +52,9 @@ def replace_shipping_table(shop: ShopContext, caller: Caller, methods: Sequence[
     """
     caller.require_group("staff")
     _check_methods(methods)
-    stored = shop.table.get(SHIPPING_TABLE)
-    before = stored or _empty_table(shop)
+    before = get_shipping_table(shop, caller)
     wanted = replace(before, methods=tuple(replace(one, rates=_sorted(one.rates)) for one in methods))
-    if wanted == before:
-        return before
-    after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-    row = SHIPPING_TABLE_ROW
-    shop.table.write(update(row, stored, after) if stored else put_if_absent(row, after))
-    return after
+    return save_change(shop, SHIPPING_TABLE_ROW, before, wanted)
 
 
 def _check_methods(methods: Sequence[ShippingMethod]) -> None:
@@ -77,11 +71,6 @@ def _check_methods(methods: Sequence[ShippingMethod]) -> None:
 
 def _sorted(rates: Sequence[ShippingRate]) -> tuple[ShippingRate, ...]:
     return tuple(sorted(rates, key=lambda one: (one.destination, one.currency, one.minimum)))
-
-
-def _empty_table(shop: ShopContext) -> ShippingTable:
-    now = shop.now_instant()
-    return ShippingTable(methods=(), created_at=now, updated_at=now, version=0)
 
 
 # the shipping of an order ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
-from functions.dynamodb.writes import Write, WriteConflict, delete, update
+from functions.dynamodb.writes import Write, WriteConflict, delete, put_if_absent, update
 from functions.model.entities import Customer
 from functions.model.errors import NotAllowed, NotFound, WrongState
 
@@ -155,13 +155,14 @@ def retries_on_conflict(decide: Callable[Concatenate[ShopContext, P], R]) -> Cal
 def save_change(shop: ShopContext, row: Row[T], before: T, wanted: T, *others: Write[Any]) -> T:
     """Store an item as `wanted`, with the time and the next version, unless it is so already. Return it.
 
-    `others`: more writes of the transaction. Raises WriteConflict if the item changed since it was read as `before`.
+    `before`: as it was read. With version 0, the table has no such item yet. `others`: more writes of the transaction.
+    Raises WriteConflict if the item changed since the read.
     """
     if wanted == before:
         return before
     item: Any = wanted
     after: T = replace(item, updated_at=shop.now_instant(), version=item.version + 1)
-    shop.table.write(update(row, before, after), *others)
+    shop.table.write(update(row, before, after) if item.version else put_if_absent(row, after), *others)
     return after
 
 

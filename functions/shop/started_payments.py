@@ -153,8 +153,7 @@ def mark_outdated(shop: ShopContext, order_id: str) -> Write[Any]:
     """
     started = shop.table.get(STARTED_PAYMENT_OF_ORDER, order_id=order_id)
     if started is None:
-        key = STARTED_PAYMENT.key(order_id=order_id)
-        return check_absent(STARTED_PAYMENT, key, condition_error=lambda found: WriteConflict(STARTED_PAYMENT.type))
+        return check_absent(STARTED_PAYMENT, STARTED_PAYMENT.key(order_id=order_id))
     after = replace(started, status="OUTDATED", updated_at=shop.now_instant(), version=started.version + 1)
     return update(STARTED_PAYMENT, started, after)
 

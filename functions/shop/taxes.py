@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import STANDARD_CLASS, Address, Order, TaxRate, TaxTable
 from functions.model.errors import InvalidInput, NoTaxRate
 from functions.model.patterns import TAX_TABLE
 from functions.model.table import TAX_TABLE as TAX_TABLE_ROW
-from functions.shop.shop import Caller, ShopContext, retries_on_conflict
+from functions.shop.shop import Caller, ShopContext, retries_on_conflict, save_change
 
 SHIPPING_CLASS = "shipping"
 """The tax class of shipping costs. Where it has no rate, they have that of the standard class."""
@@ -22,7 +21,9 @@ SHIPPING_CLASS = "shipping"
 def get_tax_table(shop: ShopContext, caller: Caller) -> TaxTable:
     """Return the tax table (access pattern A28), empty with version 0 if none is stored. Raises NotAllowed."""
     caller.require_group("staff")
-    return shop.table.get(TAX_TABLE) or _empty_table(shop)
+    now = shop.now_instant()
+    none = TaxTable(rates=(), reverse_charge_in=(), created_at=now, updated_at=now, version=0)
+    return shop.table.get(TAX_TABLE) or none
 
 
 @retries_on_conflict
@@ -43,24 +44,14 @@ def replace_tax_table(
     counted = Counter((one.destination, one.tax_class, one.valid_from) for one in rates)
     if twice := [" ".join(key) for key, count in counted.items() if count > 1]:
         raise InvalidInput("rates", f"use one rate for each destination, class and day: {twice[0]} has several")
-    stored = shop.table.get(TAX_TABLE)
-    before = stored or _empty_table(shop)
+    before = get_tax_table(shop, caller)
     countries = tuple(sorted(set(reverse_charge_in)))
     wanted = replace(before, rates=_sorted(rates), reverse_charge_in=countries, net_prices=net_prices)
-    if wanted == before:
-        return before
-    after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-    shop.table.write(update(TAX_TABLE_ROW, stored, after) if stored else put_if_absent(TAX_TABLE_ROW, after))
-    return after
+    return save_change(shop, TAX_TABLE_ROW, before, wanted)
 
 
 def _sorted(rates: Sequence[TaxRate]) -> tuple[TaxRate, ...]:
     return tuple(sorted(rates, key=lambda one: (one.destination, one.tax_class, one.valid_from)))
-
-
-def _empty_table(shop: ShopContext) -> TaxTable:
-    now = shop.now_instant()
-    return TaxTable(rates=(), reverse_charge_in=(), created_at=now, updated_at=now, version=0)
 
 
 # the rates of an order ------------------------------------------------------------------------------------------------

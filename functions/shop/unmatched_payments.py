@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from functions.dynamodb.writes import Write, WriteConflict, check_absent, put_if_absent, update
+from functions.dynamodb.writes import Write, check_absent, put_if_absent, update
 from functions.model.entities import KeptEvent, Order, Payment, PaymentClaim
-from functions.model.errors import InvalidInput, NotFound, TooManyPayments, WrongCurrency, WrongState
+from functions.model.errors import InvalidInput, TooManyPayments, WrongCurrency, WrongState
 from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, REFUNDS_OF_ORDER, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import apply_order_command, apply_payment_command
 from functions.model.table import PAYMENT, PAYMENT_CLAIM, REFUND
@@ -87,12 +87,11 @@ def assign_payment(
             "currency": counted.currency,
             "due": order.total - order.paid - (counted.amount - counted.uncounted),
         }
-        refund_key = REFUND.key(order_id=order_id, refund_id=f"{payment_id}-1")
         return [
             update(PAYMENT, payment, closed),
             put_if_absent(PAYMENT, counted) if known is None else update(PAYMENT, known, counted),
             _claim_for(shop, payment_id, to_order_id),
-            check_absent(REFUND, refund_key, condition_error=lambda _: WriteConflict(REFUND.type)),
+            check_absent(REFUND, REFUND.key(order_id=order_id, refund_id=f"{payment_id}-1")),
             check_order_unchanged(order_id, named_order),
             *order_writes,
             mark_outdated(shop, to_order_id),
@@ -117,10 +116,7 @@ def _require_assignable(shop: ShopContext, payment: Payment) -> None:
 
 
 def _get_order_to_pay(shop: ShopContext, order_id: str, currency: str) -> Order:
-    found = get_order_unless_archiving(shop, order_id)
-    if found is None:
-        raise NotFound("order")
-    order = require_unarchived(found, "pay")
+    order = require_unarchived(get_order_unless_archiving(shop, order_id), "pay")
     apply_order_command(order, "pay", shop.now_instant())  # only the error WrongState matters
     if order.currency != currency:
         raise WrongCurrency(order.currency, currency)

@@ -177,8 +177,7 @@ def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) ->
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
     """Return a check that fails if the customer has changed since it was read: an erasure may have started."""
     if customer is None:
-        key = CUSTOMER.key(customer_id=customer_id)
-        return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER.type))
+        return check_absent(CUSTOMER, CUSTOMER.key(customer_id=customer_id))
     return check_unchanged(ROWS_BY_TYPE[type(customer).__name__], customer)
 
 

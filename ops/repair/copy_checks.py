@@ -72,7 +72,7 @@ class Discrepancy:
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
     """Return a condition check that fails if a primary item has changed, or exists now if `item` is only its key."""
     if isinstance(item, Mapping):
-        return check_absent(row, item, condition_error=lambda _: WriteConflict(row.type))
+        return check_absent(row, item)
     return check_unchanged(row, item)
 
 
