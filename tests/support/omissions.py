@@ -109,7 +109,7 @@ def _routes() -> Iterator[str]:
         for content in operation.get("requestBody", {}).get("content", {}).values():
             name = content["schema"].get("$ref", "").rpartition("/")[2]
             if name and not schemas[name].get("examples"):
-                yield f"{at}: the body {name} of {route.key} has no example: add json_schema_extra to its model_config"
+                yield f"{at}: the body {name} of {route.key} has no example: set its model_config to examples(...)"
             if name and route.key not in every_route.BODIES and route.key not in every_route.SIGNED_ROUTES:
                 bodies = place_in("proof/support/every_route.py", "BODIES")
                 yield f"{at}: no test sends a valid body to {route.key}: add one to {bodies}"

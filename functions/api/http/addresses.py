@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from functions.api.http.fields import Country, Name, RequestModel, one_line_text, text_matching
+from functions.api.http.fields import Country, Name, RequestModel, examples, one_line_text, text_matching
 from functions.model import address_rules
 from functions.model import entities as e
 
@@ -30,7 +30,7 @@ class PostalAddress(RequestModel):
     city: Annotated[str, one_line_text(100, min_length=0)] = Field(default="", validate_default=True)
     region: Region | None = Field(default=None, validate_default=True)
     phone: Phone | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
+    model_config = examples(EXAMPLE_ADDRESS)
 
     @field_validator("street", "postcode", "city", "region")
     @classmethod

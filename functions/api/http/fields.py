@@ -187,6 +187,11 @@ IdempotencyKey = Annotated[
 ]
 
 
+def examples(*bodies: dict[str, Any]) -> ConfigDict:
+    """Return the `model_config` of a body with these examples in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [*bodies]})
+
+
 class RequestModel(BaseModel):
     """The base class of request bodies. It rejects unknown fields, wrong types and invisible characters."""
 

@@ -6,7 +6,7 @@ Anyone who knows the code of a gift card can use the card.
 from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import (
@@ -16,6 +16,7 @@ from functions.api.http.fields import (
     RequestModel,
     ResponseModel,
     command_response,
+    examples,
     text_matching,
 )
 from functions.api.http.paging import Cursor, Limit, list_answer
@@ -45,14 +46,14 @@ class NewCredit(RequestModel):
 
     amount: Amount
     currency: Currency
-    model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 5000, "currency": "EUR"}]})
+    model_config = examples({"amount": 5000, "currency": "EUR"})
 
 
 class GiftCardCode(RequestModel):
     """The code of a gift card. The code is sent in the body and not in the URL, because URLs are written to logs."""
 
     code: CardCode
-    model_config = ConfigDict(json_schema_extra={"examples": [GIFT_CARD_EXAMPLE]})
+    model_config = examples(GIFT_CARD_EXAMPLE)
 
 
 class PaymentSourceBody(RequestModel):
@@ -81,17 +82,8 @@ class NewTransfer(PaymentSourceBody):
     to: Id
     amount: Amount
     currency: Currency
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "gift_card": GIFT_CARD_EXAMPLE["code"],
-                    "to": "c5mmwjzqz3vq3h7kx2rjv6h3ya",
-                    "amount": 2000,
-                    "currency": "EUR",
-                }
-            ]
-        }
+    model_config = examples(
+        {"gift_card": GIFT_CARD_EXAMPLE["code"], "to": "c5mmwjzqz3vq3h7kx2rjv6h3ya", "amount": 2000, "currency": "EUR"}
     )
 
 

@@ -6,10 +6,9 @@ from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
-from functions.api.http.fields import CatalogId, CategoryPath, Listed, Name, RequestModel, ResponseModel
+from functions.api.http.fields import CatalogId, CategoryPath, Listed, Name, RequestModel, ResponseModel, examples
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -36,14 +35,14 @@ class NewCategory(RequestModel):
     path: CategoryPath
     name: Name
     catalog: CatalogId = DEFAULT_CATALOG
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": "/kitchen/", "name": "Kitchen"}]})
+    model_config = examples({"path": "/kitchen/", "name": "Kitchen"})
 
 
 class CategoryChange(RequestModel):
     """The new name of a category."""
 
     name: Name
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Kitchen and table"}]})
+    model_config = examples({"name": "Kitchen and table"})
 
 
 class CategoryAnswer(ResponseModel):

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, Name, RequestModel, ResponseModel
+from functions.api.http.fields import Id, Listed, Name, RequestModel, ResponseModel, examples
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -22,7 +21,7 @@ class CompanyName(RequestModel):
     """The name of a company."""
 
     name: Name
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Acme & Daughters"}]})
+    model_config = examples({"name": "Acme & Daughters"})
 
 
 class NewCompany(RequestModel):
@@ -30,7 +29,7 @@ class NewCompany(RequestModel):
 
     company_id: Id
     name: Name
-    model_config = ConfigDict(json_schema_extra={"examples": [{"company_id": "acme", "name": "Acme & Daughters"}]})
+    model_config = examples({"company_id": "acme", "name": "Acme & Daughters"})
 
 
 class CompanyAnswer(ResponseModel):

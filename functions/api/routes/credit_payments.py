@@ -1,10 +1,9 @@
 """Pay an order with credit, and list the payments of an order. Card payments go through the payment provider."""
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response
+from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response, examples
 from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -26,9 +25,7 @@ class CreditPayment(PaymentSourceBody):
     """
 
     amount: Amount | None = None
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"gift_card": GIFT_CARD_EXAMPLE["code"], "amount": 1000}]}
-    )
+    model_config = examples({"gift_card": GIFT_CARD_EXAMPLE["code"], "amount": 1000})
 
 
 class ClaimAnswer(ResponseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from functions.adapters import identity_provider
 from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop, to_customer_id
@@ -21,6 +21,7 @@ from functions.api.http.fields import (
     ResponseModel,
     StaffReason,
     check_visible,
+    examples,
 )
 from functions.api.http.paging import Cursor, Limit, Since, Until, WholeNumber, list_answer
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
@@ -51,7 +52,7 @@ class Profile(RequestModel):
 
     name: Name
     language: Language | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash", "language": "de"}]})
+    model_config = examples({"name": "Ann Ash", "language": "de"})
 
 
 class ProfileChange(RequestModel):
@@ -59,7 +60,7 @@ class ProfileChange(RequestModel):
 
     name: Name | None = None
     language: Language | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"language": "de"}]})
+    model_config = examples({"language": "de"})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
@@ -76,7 +77,7 @@ class MailChoices(RequestModel):
     shipments: bool | None = None
     refunds: bool | None = None
     product_alerts: bool | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"shipments": False}]})
+    model_config = examples({"shipments": False})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
@@ -115,24 +116,20 @@ class KeptItem(ResponseModel):
 
     type: str
     data: dict[str, Any]
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "Review",
-                    "data": {
-                        "product_id": "mug",
-                        "customer_id": "5f0c",
-                        "order_id": "puew472mvqwwyp7umsfzvnbsye",
-                        "stars": 5,
-                        "text": "Keeps my tea warm.",
-                        "written_at": "2026-11-21T09:30:00.000Z",
-                        "created_at": "2026-11-21T09:30:00.000Z",
-                        "updated_at": "2026-11-21T09:30:00.000Z",
-                        "version": 1,
-                    },
-                }
-            ]
+    model_config = examples(
+        {
+            "type": "Review",
+            "data": {
+                "product_id": "mug",
+                "customer_id": "5f0c",
+                "order_id": "puew472mvqwwyp7umsfzvnbsye",
+                "stars": 5,
+                "text": "Keeps my tea warm.",
+                "written_at": "2026-11-21T09:30:00.000Z",
+                "created_at": "2026-11-21T09:30:00.000Z",
+                "updated_at": "2026-11-21T09:30:00.000Z",
+                "version": 1,
+            },
         }
     )
 

@@ -3,10 +3,10 @@
 from typing import Annotated, Self, cast
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import DiscountCode, Listed, Price, RequestModel, ResponseModel
+from functions.api.http.fields import DiscountCode, Listed, Price, RequestModel, ResponseModel, examples
 from functions.api.http.paging import Cursor, Limit, Timestamp, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -39,21 +39,17 @@ class NewDiscount(RequestModel):
     currency: Currency | None = None
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] = 1
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"code": "SPRING", "rate": 1000},
-                {
-                    "code": "FIRST50",
-                    "rate": 2000,
-                    "valid_from": "2026-11-21",
-                    "valid_until": "2026-12-01",
-                    "minimum": 5000,
-                    "currency": "EUR",
-                    "limit": 50,
-                },
-            ]
-        }
+    model_config = examples(
+        {"code": "SPRING", "rate": 1000},
+        {
+            "code": "FIRST50",
+            "rate": 2000,
+            "valid_from": "2026-11-21",
+            "valid_until": "2026-12-01",
+            "minimum": 5000,
+            "currency": "EUR",
+            "limit": 50,
+        },
     )
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Annotated, cast
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from functions.adapters import object_store
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, RequestModel, ResponseModel
+from functions.api.http.fields import Id, IdempotencyKey, RequestModel, ResponseModel, examples
 from functions.api.http.paging import Timestamp
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -28,9 +28,7 @@ class NewExport(RequestModel):
     list: ListName
     from_: Annotated[Timestamp, Field(alias="from")]
     to: Timestamp
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"list": "orders", "from": "2026-11-01", "to": "2026-12-01"}]}
-    )
+    model_config = examples({"list": "orders", "from": "2026-11-01", "to": "2026-12-01"})
 
 
 class ExportRequested(ResponseModel):

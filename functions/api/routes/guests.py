@@ -4,11 +4,19 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
-from pydantic import ConfigDict, StringConstraints
+from pydantic import StringConstraints
 
 from functions.api.http.addresses import EXAMPLE_ADDRESS
 from functions.api.http.context import SignedIn, count_write, get_language, log_order_id, resolve_customer_id, shop
-from functions.api.http.fields import Id, Language, MailboxEmail, NameWithoutLink, ResponseModel, text_matching
+from functions.api.http.fields import (
+    Id,
+    Language,
+    MailboxEmail,
+    NameWithoutLink,
+    ResponseModel,
+    examples,
+    text_matching,
+)
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes import invoice_page
@@ -58,16 +66,12 @@ class NewGuestOrder(BasketToPlace):
     name: NameWithoutLink
     email: MailboxEmail
     language: Language | None = None
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
-                    "address": EXAMPLE_ADDRESS,
-                    "name": "Ann Ash",
-                    "email": "ann@example.com",
-                }
-            ]
+    model_config = examples(
+        {
+            "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
+            "address": EXAMPLE_ADDRESS,
+            "name": "Ann Ash",
+            "email": "ann@example.com",
         }
     )
 

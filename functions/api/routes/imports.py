@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Request, Response
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel
+from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, examples
 from functions.api.http.guard import CSV, NDJSON, REPLACEMENT_CHARACTER, UploadedFile, parse_json_object
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import (
@@ -42,7 +42,7 @@ class ImportLine(NewProduct):
     """
 
     quantity: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    model_config = ConfigDict(json_schema_extra={"examples": []})
+    model_config = examples()
 
 
 NUMBER_COLUMNS = ("price", "parts", "quantity", "weight")

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import (
@@ -14,6 +14,7 @@ from functions.api.http.fields import (
     ResponseModel,
     StaffReason,
     command_response,
+    examples,
 )
 from functions.api.http.paging import check_day
 from functions.api.http.problems import problem_responses
@@ -43,17 +44,13 @@ class OfflinePayment(RequestModel):
         Field(description="The day on which the money came, such as 2026-11-21. It must not be in the future."),
     ]
     note: Name | None = None
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "method": "BANK_TRANSFER",
-                    "amount": 2500,
-                    "currency": "EUR",
-                    "reference": "statement 14, line 3",
-                    "received_on": "2026-11-20",
-                }
-            ]
+    model_config = examples(
+        {
+            "method": "BANK_TRANSFER",
+            "amount": 2500,
+            "currency": "EUR",
+            "reference": "statement 14, line 3",
+            "received_on": "2026-11-20",
         }
     )
 
@@ -73,7 +70,7 @@ class Reversal(RequestModel):
     """Why the record of the payment was wrong. The customer can read `reason`, and an erasure keeps it."""
 
     reason: StaffReason
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the transfer was for another order"}]})
+    model_config = examples({"reason": "the transfer was for another order"})
 
 
 class Reversed(ResponseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from functions.adapters.tax_ids import parse_tax_id
 from functions.api.http.addresses import EXAMPLE_ADDRESS, Phone, PostalAddress
@@ -23,6 +23,7 @@ from functions.api.http.fields import (
     RequestModel,
     ResponseModel,
     check_visible,
+    examples,
     multi_line_text,
     one_line_text,
     text_matching,
@@ -118,15 +119,8 @@ class Basket(RequestModel):
     tax_id: Annotated[str, one_line_text(20)] | None = None
     billing_address: PostalAddress | None = None
     shipping_method: MethodId | None = None
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
-                    "address": EXAMPLE_ADDRESS,
-                }
-            ]
-        }
+    model_config = examples(
+        {"lines": [{"product_id": "mug", "quantity": 2, "price": 1250}], "address": EXAMPLE_ADDRESS}
     )
 
 
@@ -380,7 +374,7 @@ class Cancellation(RequestModel):
     """Why the order is cancelled. One line. An erasure of the customer removes it."""
 
     reason: Annotated[str, one_line_text(200)] | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "ordered again with another size"}]})
+    model_config = examples({"reason": "ordered again with another size"})
 
 
 NO_REASON = Cancellation()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from functions.adapters import stripe_webhook
 from functions.adapters.stripe_webhook import StripeEvent
 from functions.api.http.context import log_order_id, shop
-from functions.api.http.fields import ID_CHARACTERS, ResponseModel, text_matching
+from functions.api.http.fields import ID_CHARACTERS, ResponseModel, examples, text_matching
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import IdempotencyKeyReused
@@ -44,22 +44,18 @@ class ProviderEvent(ProviderModel):
     id: ProviderId
     type: str
     data: EventData
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "evt_1",
-                    "type": "payment_intent.succeeded",
-                    "data": {
-                        "object": {
-                            "id": "pi_1",
-                            "amount": 2500,
-                            "currency": "eur",
-                            "metadata": {"order_id": "mrd3qzkwmw6hdzcvn3mbfvxkpu"},
-                        }
-                    },
+    model_config = examples(
+        {
+            "id": "evt_1",
+            "type": "payment_intent.succeeded",
+            "data": {
+                "object": {
+                    "id": "pi_1",
+                    "amount": 2500,
+                    "currency": "eur",
+                    "metadata": {"order_id": "mrd3qzkwmw6hdzcvn3mbfvxkpu"},
                 }
-            ]
+            },
         }
     )
 

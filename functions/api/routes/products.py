@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
 from functions.api.http.fields import (
@@ -20,6 +20,7 @@ from functions.api.http.fields import (
     StaffReason,
     TaxClass,
     command_response,
+    examples,
 )
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
@@ -62,18 +63,8 @@ class NewProduct(RequestModel):
     catalog: CatalogId = DEFAULT_CATALOG
     tax_class: TaxClass = STANDARD_CLASS
     weight: Weight = 0
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "product_id": "mug",
-                    "name": "Blue mug",
-                    "price": 1250,
-                    "currency": "EUR",
-                    "category": "/kitchen/mugs/",
-                }
-            ]
-        }
+    model_config = examples(
+        {"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR", "category": "/kitchen/mugs/"}
     )
 
 
@@ -96,9 +87,7 @@ class ProductChange(RequestModel):
     tax_class: TaxClass | None = None
     weight: Weight | None = None
     reason: StaffReason | None = None
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"price": 1390, "reason": "new list"}, {"parts": 20}, {"discontinued": True}]}
-    )
+    model_config = examples({"price": 1390, "reason": "new list"}, {"parts": 20}, {"discontinued": True})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
@@ -112,7 +101,7 @@ class Receipt(RequestModel):
     """The quantity of received goods."""
 
     quantity: Annotated[int, Field(ge=1, le=1_000_000)]
-    model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 100}]})
+    model_config = examples({"quantity": 100})
 
 
 class WriteOff(RequestModel):
@@ -120,7 +109,7 @@ class WriteOff(RequestModel):
 
     quantity: Annotated[int, Field(ge=1, le=1_000_000)]
     reason: products.WriteOffReason
-    model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 3, "reason": "DAMAGED"}]})
+    model_config = examples({"quantity": 3, "reason": "DAMAGED"})
 
 
 class ProductAnswer(ResponseModel):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from functions.adapters.stripe_webhook import REFUND_ID
 from functions.api.http.context import SignedIn, shop
@@ -19,6 +19,7 @@ from functions.api.http.fields import (
     ResponseModel,
     StaffReason,
     command_response,
+    examples,
     text_matching,
 )
 from functions.api.http.paging import Cursor, Limit, Order, Since, Until, list_answer
@@ -46,9 +47,7 @@ class ExplanationBody(RequestModel):
 
     cause: RefundCause | None = None
     note: Annotated[Name | None, Field(description="One line. An erasure of the customer removes it.")] = None
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"cause": "DUPLICATE_PAYMENT", "note": "Your first payment has arrived."}]}
-    )
+    model_config = examples({"cause": "DUPLICATE_PAYMENT", "note": "Your first payment has arrived."})
 
     @property
     def explanation(self) -> refunds.Explanation:
@@ -66,10 +65,8 @@ class Goodwill(ExplainedBody):
 
     amount: Amount
     to: RefundDestination = "original"
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"amount": 500, "to": "original", "cause": "DAMAGED", "note": "We are sorry for the handle."}]
-        }
+    model_config = examples(
+        {"amount": 500, "to": "original", "cause": "DAMAGED", "note": "We are sorry for the handle."}
     )
 
 
@@ -77,7 +74,7 @@ class Retry(RequestModel):
     """The destination of the money when a failed refund is retried."""
 
     to: RefundDestination = "original"
-    model_config = ConfigDict(json_schema_extra={"examples": [{"to": "credit"}]})
+    model_config = examples({"to": "credit"})
 
 
 ORIGINAL = Retry()
@@ -87,7 +84,7 @@ class Settlement(RequestModel):
     """How a failed refund was paid outside the shop. The customer can read `reason`, and an erasure keeps it."""
 
     reason: StaffReason
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "paid by bank transfer, receipt 4711"}]})
+    model_config = examples({"reason": "paid by bank transfer, receipt 4711"})
 
 
 class Settled(ResponseModel):

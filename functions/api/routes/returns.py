@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, command_response
+from functions.api.http.fields import Id, IdempotencyKey, Listed, command_response, examples
 from functions.api.http.paging import Cursor, Limit, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -42,16 +42,8 @@ class NewReturn(ExplanationBody):
     ]
     refund_shipping: bool = False
     to: RefundDestination = "original"
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "lines": [{"product_id": "mug", "quantity": 1, "restock": True}],
-                    "refund_shipping": False,
-                    "to": "original",
-                }
-            ]
-        }
+    model_config = examples(
+        {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}], "refund_shipping": False, "to": "original"}
     )
 
 

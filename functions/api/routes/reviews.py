@@ -2,10 +2,10 @@
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from functions.api.http.context import ANONYMOUS, SignedIn, require_known, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, multi_line_text
+from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, examples, multi_line_text
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -24,11 +24,7 @@ class NewReview(RequestModel):
     order_id: Id
     stars: Annotated[int, Field(ge=1, le=5)]
     text: ReviewText = ""
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"order_id": "puew472mvqwwyp7umsfzvnbsye", "stars": 5, "text": "Keeps my tea warm."}]
-        }
-    )
+    model_config = examples({"order_id": "puew472mvqwwyp7umsfzvnbsye", "stars": 5, "text": "Keeps my tea warm."})
 
 
 class ReviewOfProduct(ResponseModel):

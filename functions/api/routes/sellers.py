@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from functions.adapters.tax_ids import parse_tax_id
 from functions.api.http.addresses import PostalAddress
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Name, RequestModel, check_visible, one_line_text
+from functions.api.http.fields import Name, RequestModel, check_visible, examples, one_line_text
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import SellerAnswer
@@ -30,21 +30,17 @@ class NewSeller(RequestModel):
     address: PostalAddress
     tax_ids: Annotated[list[TaxId], Field(max_length=10)] = Field(default_factory=list)
     bank: Name | None = None
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "address": {
-                        "name": "Elm & Sons",
-                        "street": "2 Elm Row",
-                        "postcode": "1010",
-                        "city": "Wien",
-                        "country": "AT",
-                    },
-                    "tax_ids": ["ATU12345675"],
-                    "bank": "AT61 1904 3002 3457 3201",
-                }
-            ]
+    model_config = examples(
+        {
+            "address": {
+                "name": "Elm & Sons",
+                "street": "2 Elm Row",
+                "postcode": "1010",
+                "city": "Wien",
+                "country": "AT",
+            },
+            "tax_ids": ["ATU12345675"],
+            "bank": "AT61 1904 3002 3457 3201",
         }
     )
 

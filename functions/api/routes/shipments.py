@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, KeySafeText, Listed, Quantity, RequestModel, ResponseModel
+from functions.api.http.fields import Id, KeySafeText, Listed, Quantity, RequestModel, ResponseModel, examples
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import (
@@ -33,11 +33,7 @@ class Dispatched(RequestModel):
     carrier: KeySafeText
     tracking_number: KeySafeText
     quantities: Annotated[dict[Id, Quantity], Field(min_length=1, max_length=MAX_PRODUCTS)] | None = None
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"carrier": "DHL", "tracking_number": "JD0146000034", "quantities": {"mug": 1}}]
-        }
-    )
+    model_config = examples({"carrier": "DHL", "tracking_number": "JD0146000034", "quantities": {"mug": 1}})
 
 
 class Parcel(ResponseModel):

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import MethodId, RequestModel, ResponseModel, one_line_text
+from functions.api.http.fields import MethodId, RequestModel, ResponseModel, examples, one_line_text
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import DaysAnswer
@@ -85,22 +85,18 @@ class NewShippingTable(RequestModel):
     """All shipping methods of the shop, in the order in which a checkout shows them. If there are none, it is free."""
 
     methods: Annotated[list[NewShippingMethod], Field(max_length=MAX_METHODS)]
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "methods": [
                 {
-                    "methods": [
-                        {
-                            "id": "standard",
-                            "name": "Parcel",
-                            "days": {"min": 2, "max": 4},
-                            "free_from": {"EUR": 5000},
-                            "rates": [
-                                {"destination": "AT", "currency": "EUR", "price": 490},
-                                {"destination": "*", "currency": "EUR", "price": 1490},
-                            ],
-                        }
-                    ]
+                    "id": "standard",
+                    "name": "Parcel",
+                    "days": {"min": 2, "max": 4},
+                    "free_from": {"EUR": 5000},
+                    "rates": [
+                        {"destination": "AT", "currency": "EUR", "price": 490},
+                        {"destination": "*", "currency": "EUR", "price": 1490},
+                    ],
                 }
             ]
         }

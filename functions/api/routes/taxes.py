@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Country, RequestModel, ResponseModel, TaxClass, text_matching
+from functions.api.http.fields import Country, RequestModel, ResponseModel, TaxClass, examples, text_matching
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model import entities as e
@@ -56,18 +56,14 @@ class NewTaxTable(RequestModel):
     rates: Annotated[list[Rate], Field(max_length=MAX_RATES)]
     net_prices: bool = False
     reverse_charge_in: Annotated[list[Country], Field(max_length=300)] = Field(default_factory=list)
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "rates": [
-                        {"destination": "AT", "tax_class": "standard", "rate": 2000},
-                        {"destination": "AT", "tax_class": "reduced", "rate": 1000, "valid_from": "2016-01-01"},
-                        {"destination": "*", "tax_class": "standard", "rate": 0},
-                    ],
-                    "reverse_charge_in": ["DE", "FR"],
-                }
-            ]
+    model_config = examples(
+        {
+            "rates": [
+                {"destination": "AT", "tax_class": "standard", "rate": 2000},
+                {"destination": "AT", "tax_class": "reduced", "rate": 1000, "valid_from": "2016-01-01"},
+                {"destination": "*", "tax_class": "standard", "rate": 0},
+            ],
+            "reverse_charge_in": ["DE", "FR"],
         }
     )
 

@@ -3,7 +3,6 @@
 from typing import Literal, Self
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import (
@@ -14,6 +13,7 @@ from functions.api.http.fields import (
     ResponseModel,
     StaffReason,
     command_response,
+    examples,
 )
 from functions.api.http.paging import Cursor, Limit, Since, Until, list_answer
 from functions.api.http.problems import problem_responses
@@ -61,10 +61,8 @@ class Assignment(RequestModel):
 
     to_order_id: Id
     reason: StaffReason
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"to_order_id": "mrd3qzkwmw6hdzcvn3mbfvxkpu", "reason": "the order number is in the receipt"}]
-        }
+    model_config = examples(
+        {"to_order_id": "mrd3qzkwmw6hdzcvn3mbfvxkpu", "reason": "the order number is in the receipt"}
     )
 
 

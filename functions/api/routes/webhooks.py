@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, cast
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from functions.adapters import webhook_sender
 from functions.api.http.context import SignedIn, shop
@@ -16,6 +16,7 @@ from functions.api.http.fields import (
     RequestModel,
     ResponseModel,
     command_response,
+    examples,
 )
 from functions.api.http.paging import Cursor, Limit, Since, Timestamp, Until, list_answer
 from functions.api.http.problems import problem_responses
@@ -49,12 +50,8 @@ class NewWebhook(RequestModel):
     url: Address
     events: EventNames = ()
     where: Attributes = Field(default_factory=dict)
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"url": "https://hooks.example.com/orders", "events": ["OrderPaid"], "where": {"currency": "EUR"}}
-            ]
-        }
+    model_config = examples(
+        {"url": "https://hooks.example.com/orders", "events": ["OrderPaid"], "where": {"currency": "EUR"}}
     )
 
 
@@ -65,7 +62,7 @@ class WebhookChange(RequestModel):
     events: EventNames | None = None
     where: Attributes | None = None
     status: WebhookStatus | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "PAUSED"}]})
+    model_config = examples({"status": "PAUSED"})
 
 
 class NewReplay(RequestModel):
@@ -74,7 +71,7 @@ class NewReplay(RequestModel):
     from_: Annotated[Timestamp, Field(alias="from")]
     events: EventNames = ()
     object_id: KeySafeText | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"from": "2026-11-01", "events": ["OrderPaid"]}]})
+    model_config = examples({"from": "2026-11-01", "events": ["OrderPaid"]})
 
 
 class WebhookCreated(ResponseModel):
