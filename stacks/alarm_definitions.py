@@ -147,6 +147,15 @@ def _service_level_alarms() -> Iterator[AlarmDefinition]:
         )
 
 
+def _alarm_if_any(
+    *, name: str, description: str, metric: MetricDefinition, statistic: Statistic = "Minimum"
+) -> AlarmDefinition:
+    """Return an alarm about anything that a person must handle: a gauge that stays above 0, or a sum that is above."""
+    return AlarmDefinition(
+        name=name, description=description, metric=metric, statistic=statistic, above=0, runbook=name
+    )
+
+
 CANARY_ALARM = AlarmDefinition(
     name="canary-failing",
     description="No run of the canary placed and cancelled an order for 15 minutes: customers may not be able to order",
@@ -158,31 +167,22 @@ CANARY_ALARM = AlarmDefinition(
 )
 """The alarm of the canary, a Lambda that places test orders in a stage with the setting `canary_minutes`."""
 ALARMS: tuple[AlarmDefinition, ...] = (
-    AlarmDefinition(
+    _alarm_if_any(
         name="fulfilment-stalled",
         description="Paid orders have no shipment request after 10 minutes",
         metric=metrics.ORDERS_STALLED,
-        statistic="Minimum",
-        above=0,
-        runbook="fulfilment-stalled",
     ),
     *_service_level_alarms(),
     *_lag_alarms(),
-    AlarmDefinition(
+    _alarm_if_any(
         name="failure-store-not-empty",
         description="Lambda stopped retrying stream records. Their copies or events are missing",
         metric=metrics.FAILED_BATCHES_WAITING,
-        statistic="Minimum",
-        above=0,
-        runbook="failure-store-not-empty",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="parked-not-empty",
         description="A function parked records or messages that it cannot process",
         metric=metrics.PARKED_WAITING,
-        statistic="Minimum",
-        above=0,
-        runbook="parked-not-empty",
     ),
     AlarmDefinition(
         name="dead-letters-not-empty",
@@ -202,29 +202,22 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         minutes=30,
         runbook="mails-deferred",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="unmatched-payment",
         description="A payment matches no order and is not refunded yet",
         metric=metrics.UNMATCHED_PAYMENTS,
-        statistic="Minimum",
-        above=0,
-        runbook="unmatched-payment",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="webhook-paused",
         description="A webhook was paused, because it has not accepted an event for three days",
         metric=metrics.WEBHOOKS_PAUSED,
         statistic="Sum",
-        above=0,
-        runbook="webhook-paused",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="over-refunded",
         description="More money of an order left the shop than was paid",
         metric=metrics.OVER_REFUNDED,
         statistic="Sum",
-        above=0,
-        runbook="over-refunded",
     ),
     AlarmDefinition(
         name="api-5xx",
@@ -265,13 +258,10 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         above=20,
         runbook="throttling",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="overdue-orders",
         description="Orders past their deadline are not processed. Unpaid orders keep stock reserved",
         metric=metrics.OVERDUE_ORDERS,
-        statistic="Minimum",
-        above=0,
-        runbook="overdue-orders",
     ),
     AlarmDefinition(
         name="overdue-lag",
@@ -281,13 +271,10 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         above=15 * 60 * 1000,
         runbook="overdue-orders",
     ),
-    AlarmDefinition(
+    _alarm_if_any(
         name="archive-mismatch",
         description="An archive object lacks data that the table has. The order stays in the table",
         metric=metrics.ARCHIVE_MISMATCHES,
-        statistic="Minimum",
-        above=0,
-        runbook="archive-mismatch",
     ),
     # A mapping that reads the stream writes this metric, with the value 0 if there are no records. It counts
     # the records before the filter. https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html

@@ -400,7 +400,7 @@ class OrdersStack(Stack):
     def create_customer_name_worker(self) -> ShopFunction:
         worker = self.create_function(
             "customer_name_worker",
-            env.CustomerNamesEnvironment(**self.table_environment),
+            env.WorkerEnvironment(**self.table_environment),
             no_dead_letters=NO_DLQ_QUEUE,
             timeout_seconds=120,
         )
@@ -468,7 +468,7 @@ class OrdersStack(Stack):
         order_deadlines.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         self.schedule_function(order_deadlines, every_minutes=1, groups=min(STATUS_SHARDS.read, MAX_TARGETS))
 
-        erasure_environment = env.ErasureEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
+        erasure_environment = env.ArchiveEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
         erasure = self.create_function(
             "customer_erasure", erasure_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300
         )

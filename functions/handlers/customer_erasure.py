@@ -29,7 +29,7 @@ from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, archi
 from functions.model.personal_data import erase_image, erased_rows, personal_attributes
 from functions.model.table import ORDER
 from functions.runtime import clients, observability
-from functions.runtime.environment import ErasureEnvironment, load_environment
+from functions.runtime.environment import ArchiveEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.scheduled_jobs import ScheduledRun, WorkList
 from functions.runtime.time_limit import TimeLimit
@@ -59,7 +59,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     Returns how many erasures were unfinished before this run, and how many of them it finished. Raises RunIncomplete at
     the end if a step failed, so that the invocation counts as failed.
     """
-    environment = load_environment(ErasureEnvironment)
+    environment = load_environment(ArchiveEnvironment)
     shop = clients.create_shop(environment.table_name)
     now = datetime.fromisoformat(event["time"])
     run = ScheduledRun("customer_erasure", TimeLimit(context))

@@ -2,14 +2,14 @@
 
 from functions.model.events import ReceivedEvent
 from functions.runtime import observability
-from functions.runtime.environment import CustomerNamesEnvironment
+from functions.runtime.environment import WorkerEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.customer_names import propagate_name
 from functions.shop.shop import ShopContext
 
 
-@queue_handler(CustomerNamesEnvironment)
-def handler(batch: MessageBatch, shop: ShopContext, _environment: CustomerNamesEnvironment) -> None:
+@queue_handler(WorkerEnvironment)
+def handler(batch: MessageBatch, shop: ShopContext, _environment: WorkerEnvironment) -> None:
     """Lambda entry point: copy the new name of each renamed customer to the customer's open orders."""
     batch.apply_each(lambda renamed: propagate_customer_name(shop, renamed))
 

@@ -12,7 +12,6 @@ message to its own queue again, with a delay. If SES refuses all mails, the Lamb
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from functions.model.events import InvoiceData, ReceivedEvent, RefundData
 from functions.model.languages import choose_language
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
-from functions.runtime import observability, secrets
+from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.mail_deferral import defer_message, get_deferral, remove_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler
@@ -129,13 +128,8 @@ def send_notification(
 
 
 def _get_link(shop: ShopContext, environment: OrderNotificationsEnvironment, invoice_id: str, language: str) -> str:
-    return create_mail_link(_with_pepper(shop, environment), invoice_id, language).to_url(environment.public_url)
+    return create_mail_link(shop, invoice_id, language).to_url(environment.public_url)
 
 
 def _get_guest_link(shop: ShopContext, environment: OrderNotificationsEnvironment, guest: Customer) -> str:
-    token = create_token(_with_pepper(shop, environment), guest)
-    return link_to_order(guest, token, environment.page_url, environment.public_url)
-
-
-def _with_pepper(shop: ShopContext, environment: OrderNotificationsEnvironment) -> ShopContext:
-    return replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
+    return link_to_order(guest, create_token(shop, guest), environment.page_url, environment.public_url)

@@ -8,7 +8,6 @@ SES refuses a mail for now, the Lambda defers the page: it sends the message aga
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from functions.model.languages import choose_language
 from functions.model.public_routes import UNSUBSCRIBE_PATH
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
 from functions.model.retries import ClaimHeld
-from functions.runtime import clients, observability, secrets
+from functions.runtime import clients, observability
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.mail_deferral import defer_message, remove_deferral
@@ -179,6 +178,5 @@ def _get_unsubscribe_url(
     shop: ShopContext, environment: ProductAlertsEnvironment, customer_id: str, language: str
 ) -> str:
     """Return the link with which a follower turns off all product alerts, without signing in."""
-    with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
-    token = create_unsubscribe_token(with_pepper, customer_id, "product_alerts")
+    token = create_unsubscribe_token(shop, customer_id, "product_alerts")
     return f"{environment.public_url}{UNSUBSCRIBE_PATH}?token={token}&language={language}"

@@ -4,14 +4,13 @@ Each webhook has a thread of its own. What fails waits for webhook_retries.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from functions.adapters import webhook_sender
 from functions.model import metrics
 from functions.model.entities import Webhook
 from functions.model.events import ReceivedEvent
-from functions.runtime import observability, secrets, subscriptions
+from functions.runtime import observability, subscriptions
 from functions.runtime.environment import WebhookEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.shop import ShopContext
@@ -21,7 +20,6 @@ from functions.shop.webhook_deliveries import Result, Send, deliver, is_subscrib
 @queue_handler(WebhookEnvironment, margin_seconds=webhook_sender.SEND_SECONDS + 10)
 def handler(batch: MessageBatch, shop: ShopContext, environment: WebhookEnvironment) -> None:
     """Lambda entry point: send what is new of the objects of the queued events to each webhook."""
-    shop = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
     send = partial(webhook_sender.send, test_host=environment.webhook_test_host)
     batch.apply_together(lambda events: send_events(shop, send, events, batch.is_out_of_time))
 

@@ -114,132 +114,113 @@ class CopiesEnvironment:
 
 
 @entity
-class EventPublisherEnvironment:
+class WorkerEnvironment:
+    """The environment of a Lambda that works on the table. `failures_bucket`: the failure store."""
+
     table_name: str
-    bus_name: str
     failures_bucket: str
 
 
 @entity
-class FulfilmentEnvironment:
+class EventPublisherEnvironment(WorkerEnvironment):
+    bus_name: str
+
+
+@entity
+class FulfilmentEnvironment(WorkerEnvironment):
     """The environment of the Lambda that fulfils orders.
 
     `invoice_series`: how many series of invoice numbers a year has.
     """
 
-    table_name: str
-    failures_bucket: str
     invoice_series: int = 1
 
 
 @entity
-class OrderNotificationsEnvironment:
-    """The environment of the Lambda that mails order notifications.
+class MailEnvironment(WorkerEnvironment):
+    """The environment of a Lambda that sends mails.
 
-    `sender`: the From address, verified in SES. `order_mails_per_minute`: how many mails one running Lambda sends at
-    most. `configuration_set`: the name of that of SES. `page_url`: of the web page, which shows the orders of guests,
-    or "". All others as in ApiEnvironment.
+    `sender`: the From address, verified in SES. `configuration_set`: the name of that of SES. `pepper_secret`,
+    `public_url`: for the links in mails. These and all others are as in ApiEnvironment.
     """
 
-    table_name: str
-    failures_bucket: str
     sender: str
     shop_name: str
     language: str
-    order_mails_per_minute: int
     configuration_set: str
     pepper_secret: str
     public_url: str
+
+
+@entity
+class OrderNotificationsEnvironment(MailEnvironment):
+    """The environment of the Lambda that mails order notifications.
+
+    `order_mails_per_minute`: how many mails one running Lambda sends at most. `page_url`: of the web page, which shows
+    the orders of guests, or "".
+    """
+
+    order_mails_per_minute: int
     page_url: str = ""
 
 
 @entity
-class ProductAlertsEnvironment:
+class ProductAlertsEnvironment(MailEnvironment):
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
     `product_url`: of a product's page, "https://shop.example/products/{product_id}". `alerts_per_minute`: how many
-    mails one running Lambda sends at most. `pepper_secret`, `public_url`: for unsubscribe links. `page_size`: how many
-    followers one SQS message covers. All others as in OrderNotificationsEnvironment and ApiEnvironment.
+    mails one running Lambda sends at most. `page_size`: how many followers one SQS message covers.
     """
 
-    table_name: str
-    failures_bucket: str
-    sender: str
-    shop_name: str
-    language: str
-    configuration_set: str
     product_url: str
     alerts_per_minute: int
     page_size: int
-    pepper_secret: str
-    public_url: str
 
 
 @entity
-class RefundsEnvironment:
+class RefundsEnvironment(WorkerEnvironment):
     """The environment of the Lambda that processes refunds.
 
     `provider_url`: the URL of the payment provider's API. `provider_secret`: the ARN of the secret with the API key.
     """
 
-    table_name: str
-    failures_bucket: str
     provider_url: str
     provider_secret: str
 
 
 @entity
-class ImportWorkerEnvironment:
+class ImportWorkerEnvironment(WorkerEnvironment):
     """The environment of the import worker, the Lambda that writes the lines of product imports.
 
     `lines_per_second`: how many lines all running import workers together may write per second.
     """
 
-    table_name: str
-    failures_bucket: str
     lines_per_second: int
 
 
 @entity
-class ExportWorkerEnvironment:
+class ExportWorkerEnvironment(WorkerEnvironment):
     """The environment of the export worker. `exports_bucket`: the S3 bucket of the files of list exports."""
 
-    table_name: str
-    failures_bucket: str
     exports_bucket: str
 
 
 @entity
-class WebhookEnvironment:
+class WebhookEnvironment(WorkerEnvironment):
     """The environment of the Lambdas that send events to webhooks.
 
     `pepper_secret`: the ARN of the secret from which the secrets of webhooks are derived, as in ApiEnvironment.
     `webhook_test_host`: as in ApiEnvironment.
     """
 
-    table_name: str
-    failures_bucket: str
     pepper_secret: str
     webhook_test_host: str = ""
 
 
 @entity
-class CustomerNamesEnvironment:
-    table_name: str
-    failures_bucket: str
+class ArchiveEnvironment(WorkerEnvironment):
+    """The environment of the Lambdas that archive orders, and that erase customers, also from the archive."""
 
-
-@entity
-class ErasureEnvironment:
-    table_name: str
-    failures_bucket: str
-    archive_bucket: str
-
-
-@entity
-class ArchiveEnvironment:
-    table_name: str
-    failures_bucket: str
     archive_bucket: str
 
 
@@ -260,14 +241,12 @@ class OrderDeadlinesEnvironment:
 
 
 @entity
-class BacklogMetricsEnvironment:
+class BacklogMetricsEnvironment(WorkerEnvironment):
     """The environment of the Lambda that measures backlogs: how many orders, payments and records wait to be handled.
 
     `payment_window_minutes`, `assumed_delivered_days`: the same values as in OrderDeadlinesEnvironment.
     """
 
-    table_name: str
-    failures_bucket: str
     payment_window_minutes: int
     assumed_delivered_days: int
 

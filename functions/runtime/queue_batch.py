@@ -21,7 +21,7 @@ from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_
 from functions.model.lambdas import lambda_name_of_module
 from functions.model.reactions import REACTIONS
 from functions.model.retries import DEFAULT_WAITS, ClaimHeld, RetryWaits, retry_delay_seconds
-from functions.runtime import clients, dead_letters
+from functions.runtime import clients, dead_letters, secrets
 from functions.runtime.environment import load_environment
 from functions.runtime.log import log
 from functions.runtime.observability import failure_logger, instrument_handler
@@ -45,9 +45,9 @@ def queue_handler(
     """Return a decorator that makes a function, which processes a MessageBatch, the Lambda handler of an SQS queue.
 
     The handler returns the ids of the messages that SQS must deliver again. `environment_class`: the Lambda's class in
-    functions/runtime/environment.py, with `table_name` and `failures_bucket`. `margin_seconds`: no message is started
-    if less time is left. `parked_form`: returns the form in which a message is parked. `names_by_error`: see
-    `dead_letter_writer`.
+    functions/runtime/environment.py, a WorkerEnvironment; with `pepper_secret`, the Shop object has the pepper.
+    `margin_seconds`: no message is started if less time is left. `parked_form`: returns the form in which a message is
+    parked. `names_by_error`: see `dead_letter_writer`.
     """
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -69,7 +69,9 @@ def queue_handler(
                 failure_logger(name),
                 limit.is_reached,
             )
-            shop = clients.create_shop(environment.table_name)
+            secret = getattr(environment, "pepper_secret", "")
+            settings: Any = {"pepper": lambda: secrets.get_secret(secret).encode()} if secret else {}
+            shop = clients.create_shop(environment.table_name, **settings)
             process(batch, shop, environment)
             batch.change_message_visibility(
                 shop.now(), waits

@@ -97,22 +97,6 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
 
 # replay from the archive ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class TimeRange:
-    """The time range of the events to replay, from `since` to `until`."""
-
-    since: datetime
-    until: datetime
-
-    def validate(self, now: datetime) -> None:
-        if self.since >= self.until:
-            raise UsageError("--since must be before --until.")
-        if self.since < now - timedelta(days=BUS_ARCHIVE_DAYS):
-            raise UsageError(
-                f"The archive keeps events for {BUS_ARCHIVE_DAYS} days. Use --from-table for older changes."
-            )
-
-
-@dataclass(frozen=True)
 class EventArchive:
     """The EventBridge archive of the bus. `bus_arn`: where it replays to. `events`: the number of archived events."""
 
@@ -132,28 +116,28 @@ class EventArchive:
         found = client.describe_archive(ArchiveName=archives[0]["ArchiveName"])
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
-    def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
+    def start_replay(self, since: datetime, until: datetime, rule: EventRule | None) -> tuple[str, str]:
         """Start a replay of a time range to one rule (None: to all). Return its name and state.
 
         The name follows from the range and the rule, so a running or completed replay is not started again. After a
         failed one, a number follows.
         """
-        told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
+        told = f"{to_instant(since)} {to_instant(until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
         for attempt in itertools.count(2):
-            state = self._start_or_find(name, time_range, rule)
+            state = self._start_or_find(name, since, until, rule)
             if state not in FAILED_STATES:
                 break
             name = f"{name.partition('.')[0]}.{attempt}"
         return name, state
 
-    def _start_or_find(self, name: str, time_range: TimeRange, rule: EventRule | None) -> str:
+    def _start_or_find(self, name: str, since: datetime, until: datetime, rule: EventRule | None) -> str:
         try:
             found = self.client.start_replay(
                 ReplayName=name,
                 EventSourceArn=self.arn,
-                EventStartTime=time_range.since,
-                EventEndTime=time_range.until,
+                EventStartTime=since,
+                EventEndTime=until,
                 Destination={"Arn": self.bus_arn, **({"FilterArns": [rule.arn]} if rule else {})},
             )
         except ClientError as error:
@@ -224,31 +208,34 @@ def run_replay(args: argparse.Namespace) -> None:
 
 def _replay_from_event_archive(args: argparse.Namespace, target: ShopTarget) -> None:
     now = target.shop.now()
-    time_range = TimeRange(parse_time(args.since, now), parse_time(args.until, now))
-    time_range.validate(now)
+    since, until = parse_time(args.since, now), parse_time(args.until, now)
+    if since >= until:
+        raise UsageError("--since must be before --until.")
+    if since < now - timedelta(days=BUS_ARCHIVE_DAYS):
+        raise UsageError(f"The archive keeps events for {BUS_ARCHIVE_DAYS} days. Use --from-table for older changes.")
     archive = EventArchive.for_target(target)
     rule = find_rule(target, args.to) if args.to else None
     receiver = rule.name if rule else "all rules"
-    summary = f"{to_instant(time_range.since)} to {to_instant(time_range.until)}, to {receiver}"
+    summary = f"{to_instant(since)} to {to_instant(until)}, to {receiver}"
     if args.dry_run:
         print(f"Would replay: {summary} (the archive has {archive.events:,} events in total).")
         return
     targets.record_run(args, target.shop, f"replay {summary}", "REPLAY")
-    name, state = archive.start_replay(time_range, rule)
+    name, state = archive.start_replay(since, until, rule)
     if state == "COMPLETED":
         print(f"Already replayed: {summary} ({name}). Nothing is replayed again.")
         return
     print(f"Replaying {summary} ({name}). It continues if this command stops. To follow it again:", flush=True)
-    print(f"  {_resume_command(args, target, time_range)}", flush=True)
+    print(f"  {_resume_command(args, target, since, until)}", flush=True)
     state = archive.wait_for_end(name, ProgressReport("replay"))
     print(f"{state.capitalize()}.")
     if state != "COMPLETED":
         sys.exit(1)
 
 
-def _resume_command(args: argparse.Namespace, target: ShopTarget, time_range: TimeRange) -> str:
+def _resume_command(args: argparse.Namespace, target: ShopTarget, since: datetime, until: datetime) -> str:
     """Return the command line that shows the progress of this replay again, with absolute times."""
-    words = ["--from-event-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
+    words = ["--from-event-archive", "--since", to_instant(since), "--until", to_instant(until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
     return target.ops_command(shlex.join(["replay", *words]))
 
