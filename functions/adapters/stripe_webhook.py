@@ -116,7 +116,7 @@ Reason = Annotated[str, StringConstraints(max_length=200)]
 
 
 class StripeObject(BaseModel):
-    """The base class of all objects. Unknown fields are ignored, because Stripe may add fields at any time."""
+    """The base class of events and objects. Unknown fields are ignored, because Stripe may add fields at any time."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 

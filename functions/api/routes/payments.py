@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.openapi.params import Header
-from pydantic import BaseModel, ConfigDict
 
 from functions.adapters import stripe_webhook
-from functions.adapters.stripe_webhook import StripeEvent
+from functions.adapters.stripe_webhook import StripeEvent, StripeObject
 from functions.api.http.context import log_order_id, shop
 from functions.api.http.fields import ID_CHARACTERS, ResponseModel, examples, text_matching
 from functions.api.http.problems import problem_responses
@@ -26,19 +25,13 @@ ProviderId = Annotated[
 ]
 
 
-class ProviderModel(BaseModel):
-    """The base class for an event. Unknown fields are ignored, because the provider may add fields at any time."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class EventData(ProviderModel):
+class EventData(StripeObject):
     """The object of an event, such as a payment. The `type` of the event determines the fields of the object."""
 
     object: dict[str, Any]
 
 
-class ProviderEvent(ProviderModel):
+class ProviderEvent(StripeObject):
     """An event of the payment provider."""
 
     id: ProviderId
