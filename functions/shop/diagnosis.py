@@ -14,6 +14,7 @@ from typing import TypeVar
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, instant_from_epoch, to_instant
 from functions.model.entities import ArchivedOrder, Customer, Notification, Order, Settings
+from functions.model.errors import NotFound
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.retention import MAIL_DEFERRAL_DAYS, NOTIFICATION_DAYS
@@ -33,7 +34,7 @@ from functions.shop.credit_notes import lacks_credit_note
 from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import DEFERRED, query_notifications_of_order
 from functions.shop.republishing import oldest_republished
-from functions.shop.shop import Caller, ShopContext, require_found
+from functions.shop.shop import Caller, ShopContext
 
 T = TypeVar("T")
 MAX_NOTIFICATIONS = 100
@@ -317,7 +318,9 @@ def diagnose(shop: ShopContext, order_id: str, find: FindOutside = lambda custom
     """Return what an order waits for. Raises NotFound. `find`: finds the causes that are not in the table."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     items = [shop.table.decode(image) for image in images]
-    order = require_found(next((item for item in items if isinstance(item, Order | ArchivedOrder)), None), "order")
+    order = next((item for item in items if isinstance(item, Order | ArchivedOrder)), None)
+    if order is None:
+        raise NotFound("order")
     customer, settings = shop.table.get_neighbours(
         CUSTOMER.key(customer_id=order.customer_id),
         SETTINGS.key(customer_id=order.customer_id, name="notifications"),

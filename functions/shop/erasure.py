@@ -26,6 +26,7 @@ from functions.dynamodb.keys import Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.writes import Write, check_absent, delete, replace_with, update
 from functions.model.entities import GUEST_ID_PREFIX, ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
+from functions.model.errors import NotFound
 from functions.model.patterns import (
     ACCOUNTS_OF_CUSTOMER,
     CUSTOMER_BY_ID,
@@ -41,7 +42,7 @@ from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORD
 from functions.shop import reviews
 from functions.shop.companies import leave_company
 from functions.shop.orders import save_order
-from functions.shop.shop import Caller, ShopContext, delete_if_exists, require_found, retries_on_conflict, save_change
+from functions.shop.shop import Caller, ShopContext, delete_if_exists, retries_on_conflict, save_change
 
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
@@ -59,7 +60,9 @@ def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Erase
     Safe to repeat. Raises NotFound.
     """
     caller.require_access(customer_id)
-    found = require_found(shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id), "customer")
+    found = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
+    if found is None:
+        raise NotFound("customer")
     if isinstance(found, ErasedCustomer):
         return found
     now = shop.now_instant()

@@ -22,7 +22,7 @@ from functions.model.entities import (
     QueuedOrder,
     order_number,
 )
-from functions.model.errors import InvalidInput, WrongState
+from functions.model.errors import InvalidInput, NotFound, WrongState
 from functions.model.patterns import (
     LINES_OF_ORDER,
     ORDER_BY_ID,
@@ -38,7 +38,7 @@ from functions.model.states import apply_order_command
 from functions.model.table import EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import split_timeline
 from functions.shop.lists import ListPage, ListRequest, PagedQuery, read_page
-from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, require_found, retries_on_conflict
+from functions.shop.shop import ArchiveUnavailable, Caller, ShopContext, retries_on_conflict
 
 T = TypeVar("T")
 PHONE_DIGITS = 6
@@ -50,12 +50,19 @@ MAX_COUNTRY_DIGITS = 3
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder:
     """Return an order, or the stub of an archived order (access pattern A12). Raises NotFound."""
-    return caller.require_own(shop.table.get(ORDER_BY_ID, order_id=order_id), "order")
+    return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
 
 
 def get_order_or_none(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder | None:
     """Return an order as `get_order`, but None for staff if the order does not exist. Raises NotFound."""
     return shop.table.get(ORDER_BY_ID, order_id=order_id) if caller.is_staff else get_order(shop, caller, order_id)
+
+
+def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Order | ArchivedOrder:
+    if found is None:
+        raise NotFound("order")
+    caller.require_access(found.customer_id, "order")
+    return found
 
 
 def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Order:
@@ -65,10 +72,11 @@ def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Orde
 
 def require_unarchived(found: Order | ArchivedOrder | None, command: str) -> Order:
     """Return the order. Raises NotFound for None, and WrongState, which names the `command`, if it is archived."""
-    order = require_found(found, "order")
-    if isinstance(order, ArchivedOrder):
+    if found is None:
+        raise NotFound("order")
+    if isinstance(found, ArchivedOrder):
         raise WrongState("order", "ARCHIVED", command)
-    return order
+    return found
 
 
 def get_order_item_collection(shop: ShopContext, request: ListRequest, order_id: str) -> ListPage[Any]:
@@ -156,7 +164,7 @@ def get_order_with_lines(shop: ShopContext, caller: Caller, order_id: str) -> tu
     An archived order comes from its S3 object, after the stub has shown who may see it. Raises NotFound,
     ArchiveUnavailable.
     """
-    found = caller.require_own(shop.table.get(LINES_OF_ORDER, order_id=order_id), "order")
+    found = _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id))
     if isinstance(found, Order):
         return found, None
     return next(item for item in read_archived_items(shop, found) if isinstance(item, Order)), found
