@@ -7,7 +7,7 @@ import pytest
 
 from functions.dynamodb.writes import put_if_absent
 from functions.model.table import ORDER_SUMMARY
-from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, change_cognito_email, create_cognito_user
+from proof.support.http_client import ANN, STAFF, ApiHarness, Token, change_cognito_email, create_cognito_user
 from proof.support.samples import SAMPLES, moment
 
 
@@ -59,12 +59,6 @@ def test_staff_find_a_customer_by_address(api: ApiHarness) -> None:
 def test_an_erased_customer_is_not_listed(api: ApiHarness) -> None:
     assert api.call("DELETE", "/customers/me", ANN).status in (200, 202)
     assert api.call("GET", "/customers", STAFF).body["items"] == []
-
-
-def test_me_is_the_caller(api: ApiHarness) -> None:
-    assert api.call("GET", "/customers/me", ANN).body == api.call("GET", "/customers/ann", ANN).body
-    assert api.call("GET", "/customers/me", BOB).problem_type == "not-found"
-    assert api.call("GET", "/customers/ann", STAFF).status == 200
 
 
 def test_a_profile_change_changes_only_what_it_has(api: ApiHarness) -> None:

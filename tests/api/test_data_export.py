@@ -83,12 +83,6 @@ def test_another_customer_and_the_warehouse_see_nothing_and_staff_see_the_same(b
         refused = bare.call("GET", PATH, token)
         assert (refused.status, refused.body["type"].rpartition("#")[2]) == (404, "not-found")
     assert bare.call("GET", PATH, None).status == 401
-    cursor = bare.call("GET", PATH, ANN, limit=1).body["cursor"]
-    assert bare.call("GET", PATH, STAFF, limit=1, cursor=cursor).status == 400, "a cursor is valid only for its caller"
-
-
-def test_a_customer_of_whom_nothing_is_kept_has_an_empty_export(bare: ApiHarness) -> None:
-    assert [*pages(bare, BOB, "/customers/me/export")] == [[]]
 
 
 def test_no_page_comes_near_the_limit_of_an_answer(bare: ApiHarness) -> None:

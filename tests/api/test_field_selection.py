@@ -124,11 +124,6 @@ def test_a_repeated_parameter_selects_the_fields_of_both(api: ApiHarness) -> Non
     assert [one.keys() for one in found] == [{"product_id", "price", "name"}] * 2
 
 
-@pytest.mark.parametrize("path", ["/products/mug", "/customers/me", "/categories/children"])
-def test_other_reads_reject_the_parameter(api: ApiHarness, path: str) -> None:
-    assert api.call("GET", path, ANN, fields="name").field_errors == {"fields": "is not a known parameter or field"}
-
-
 def test_a_cursor_is_valid_for_the_same_list_with_other_fields(api: ApiHarness) -> None:
     first = api.call("GET", "/products", None, limit=1, fields="price").body
     following = api.call("GET", "/products", None, limit=1, fields="name", cursor=first["cursor"]).body

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from functions.api.http import fields
 from functions.api.routes.accounts import CardCode
 from functions.model.money import Currency
-from proof.support.http_client import STAFF, ApiHarness, HandlerResponse, invoke_api
+from proof.support.http_client import ApiHarness, HandlerResponse, invoke_api
 from tests.api.hostile.request import WEBHOOK, HostileRequest, valid_request
 from tests.support.served_document import served_document
 
@@ -199,13 +199,6 @@ def test_a_broken_pattern_is_answered_with_its_rule_in_words(api: ApiHarness, wo
         assert why, (str(field), said.body)
         assert not REGULAR_EXPRESSION.search(why), (str(field), why)
         assert field.schema["pattern"] not in said.text
-
-
-def test_a_line_of_an_import_is_rejected_with_the_rule_in_words(bare: ApiHarness) -> None:
-    accepted = bare.send_file('{"product_id": "-", "name": "N", "price": 1, "currency": "EUR"}')
-    (found,) = bare.call("GET", f"{accepted.headers['location']}/rejected", STAFF).body["items"]
-    assert found["field"] == "product_id"
-    assert not REGULAR_EXPRESSION.search(found["why"])
 
 
 # the types that several routes share ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functions.api.routes.imports import MAX_LINE_BYTES, parse_lines
 from functions.model.errors import InvalidInput
 from functions.shop.imports import MAX_LINES, ParsedLine
 from proof.support.http_client import STAFF, ApiHarness, HandlerResponse
+from tests.api.test_fields import REGULAR_EXPRESSION
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
 
@@ -98,7 +99,7 @@ WRONG: list[tuple[Any, str]] = [
     ({**CUP, "colour": "blue"}, "colour"),
     ({**CUP, "product_id": "a#b"}, "product_id"),
     ({**CUP, "category": "cups"}, "category"),
-    ({**CUP, "name": "C\x07p"}, "name"),
+    *[({**CUP, "name": name}, "name") for name in ("C\x07p", "C\u200bup")],
     ('{"name": "x\\ud800"}', "name"),
 ]
 
@@ -114,6 +115,7 @@ def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
     ((number, wrong, why),) = rejected(bare, accepted)
     assert (number, wrong) == (4, field)
     assert why
+    assert not REGULAR_EXPRESSION.search(why)
 
 
 def test_a_line_may_have_as_many_bytes_as_its_limit() -> None:

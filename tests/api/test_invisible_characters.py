@@ -31,12 +31,6 @@ def test_every_text_of_a_body_is_rejected_with_its_field_if_it_contains_a_direct
         assert invoke_api(broken.event(api)).field_errors.keys() == {field.name}, str(field)
 
 
-def test_a_line_of_an_import_is_rejected_with_its_field_if_it_contains_an_invisible_character(bare: ApiHarness) -> None:
-    accepted = bare.send_file('{"product_id": "mug", "name": "M\u200bug", "price": 1, "currency": "EUR"}')
-    (found,) = bare.call("GET", f"{accepted.headers['location']}/rejected", STAFF).body["items"]
-    assert found["field"] == "name"
-
-
 def test_a_verified_address_with_a_direction_control_makes_no_customer(bare: ApiHarness) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
     change_cognito_email(carol, "carol\u202e@example.com", verified=True)

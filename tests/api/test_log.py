@@ -9,7 +9,8 @@ import pytest
 from functions.handlers.api import handler
 from functions.runtime.environment import load_environment
 from proof.support import http_client
-from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
+from proof.support.every_route import GUEST_KEY
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api
 from proof.support.lambda_context import FakeContext
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.request import valid_request
@@ -121,25 +122,10 @@ def test_an_unexpected_error_is_logged_with_level_error(
     assert any("batch_get" in place for place in line["fault"]["at"])
 
 
-def test_nothing_about_a_person_is_logged(api: ApiHarness, logged: Lines) -> None:
-    body = order_body()
-    body["lines"][0]["quantity"] = "Ann Ash"
-    api.call("POST", "/orders", ANN, body, key="k-of-ann")
-    api.place_order("k-of-ann")
-    api.call("PATCH", "/customers/me", ANN, {"name": "Ann Oak\n"})
-    api.call("GET", "/customers", ANN, email="ann@example.com")
-    text = json.dumps(logged)
-    assert len(logged) == 4
-    for secret in ("Ash", "Oak", "Elm", "Wien", "@", "Bearer", "a.b.c", "k-of-ann", "192.0.2.1"):
-        assert secret not in text
-
-
 @pytest.mark.parametrize(
     "key", ["POST /orders", "POST /customers", "PATCH /orders/{order_id}/address", "GET /customers"]
 )
-def test_nothing_about_a_person_is_logged_of_hostile_requests(
-    api: ApiHarness, world: dict[str, str], logged: Lines, key: str
-) -> None:
+def test_nothing_about_a_person_is_logged(api: ApiHarness, world: dict[str, str], logged: Lines, key: str) -> None:
     asked = valid_request(key, world, api)
     path = key.partition(" ")[2]
     ways = list(single_mutations(asked, ["email"], path))[::7]
@@ -148,4 +134,5 @@ def test_nothing_about_a_person_is_logged_of_hostile_requests(
         handler(way.change(asked).event(api), FakeContext())
     assert len(logged) == len(ways) > 50
     text = json.dumps(logged)
-    assert not [word for word in ("Ash", "Elm", "Wien", "Bob", "@", "Bearer", "a.b.c", "192.0.2.1") if word in text]
+    people = ("Ash", "Elm", "Wien", "Bob", "@", "Bearer", "a.b.c", "192.0.2.1", GUEST_KEY)
+    assert not [word for word in people if word in text]

@@ -31,10 +31,6 @@ def test_a_rate_is_valid_from_a_day(api: ApiHarness, day: Any) -> None:
     assert list(refused.field_errors) == ["rates.1.valid_from"]
 
 
-def test_two_rates_of_one_destination_and_day_are_rejected(api: ApiHarness) -> None:
-    assert list(api.call("PUT", "/tax-table", STAFF, {"rates": [AUSTRIA] * 2}).field_errors) == ["rates"]
-
-
 def test_the_largest_table_is_stored(api: ApiHarness) -> None:
     rate = {"destination": "US-CAL", "valid_from": "2026-01-01", "rate": 10_000}
     rates = [{**rate, "tax_class": f"{number:032}"} for number in range(MAX_RATES + 1)]
