@@ -12,7 +12,7 @@ from functions.model.public_routes import GUEST_ROUTES
 from functions.shop.lists import PagedQuery
 from proof.support.every_route import QUERIES
 from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
-from tests.support.served_document import served_document
+from tests.support.served_document import served_operations
 
 EXCLUSIVE = {"GET /orders": {"status", "number", "phone"}, "GET /customers": {"email"}, "GET /audit": {"person"}}
 """By route: parameters that cannot be combined."""
@@ -42,30 +42,25 @@ class PagedList:
     route: str
     query: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def path(self) -> str:
-        return self.route.partition(" ")[2]
-
     def call(self, api: ApiHarness, world: Mapping[str, str], token: Token = STAFF, **query: str) -> Any:
         asked = {name.removesuffix("_"): value for name, value in {**self.query, **query}.items()}
         caller = None if self.route in PUBLIC_ROUTES else token
         names = {f"{name}_" if name == "path" else name: value for name, value in asked.items()}
-        return api.call("GET", self.path.format(**world), caller, **names)
+        return api.call("GET", self.route.partition(" ")[2].format(**world), caller, **names)
 
 
 def paged_lists() -> Iterator[PagedList]:
     """Yield every list of the served document that takes a cursor. The lists of guests are aliases of other lists."""
-    for path in served_document()["paths"]:
-        if "cursor" in parameters_of(path) and f"GET {path}" not in GUEST_ROUTES:
-            yield PagedList(f"GET {path}", QUERIES.get(f"GET {path}", {}))
+    for route in served_operations():
+        if "cursor" in parameters_of(route) and route not in GUEST_ROUTES:
+            yield PagedList(route, QUERIES.get(route, {}))
     yield PagedList("GET /orders", {"status": "PENDING"})
     yield PagedList("GET /orders", {"number": "puew472m"})
 
 
-def parameters_of(path: str) -> Mapping[str, str]:
+def parameters_of(route: str) -> Mapping[str, str]:
     """Return where each parameter of a list is sent: in the path or in the query."""
-    operation = served_document()["paths"][path].get("get", {})
-    return {one["name"]: one["in"] for one in operation.get("parameters", ())}
+    return {one["name"]: one["in"] for one in served_operations()[route].get("parameters", ())}
 
 
 LISTS = list(paged_lists())
@@ -104,7 +99,7 @@ def test_a_cursor_is_refused_for_another_caller_resource_or_filter(api: ApiHarne
         if one.route not in PUBLIC_ROUTES:
             another = one.call(api, world, Token("another", STAFF.groups), cursor=cursor)
             assert is_refused(another), f"{one}: another caller"
-        for name, place in parameters_of(one.path).items():
+        for name, place in parameters_of(one.route).items():
             if place == "path":
                 response = one.call(api, {**world, name: "other"}, cursor=cursor)
                 assert is_refused(response) or response.status == 404, f"{one}: another {name}"

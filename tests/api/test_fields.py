@@ -16,9 +16,8 @@ from functions.api.routes.accounts import CardCode
 from functions.model.money import Currency
 from proof.support.http_client import ApiHarness, HandlerResponse, invoke_api
 from tests.api.hostile.request import WEBHOOK, HostileRequest, valid_request
-from tests.support.served_document import served_document
+from tests.support.served_document import served_document, served_operations
 
-DOCUMENT = served_document()
 BREAKING_TEXTS = ("-", "--", "\x07", "a b")
 REGULAR_EXPRESSION = re.compile(r"[\\^$*\[\]{}]|pattern|regex")
 MISSING = object()
@@ -96,13 +95,11 @@ class Field:
 
 def declared_fields() -> Iterator[Field]:
     """Yield each parameter and each field of a body in the served document."""
-    for path, item in DOCUMENT["paths"].items():
-        for method, operation in item.items():
-            route = f"{method.upper()} {path}"
-            for one in operation.get("parameters", ()):
-                yield from inside(Field(route, one["in"], one["name"], one["schema"], one.get("required", False)))
-            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-            yield from inside(Field(route, "body", "", content.get("schema", {})))
+    for route, operation in served_operations().items():
+        for one in operation.get("parameters", ()):
+            yield from inside(Field(route, one["in"], one["name"], one["schema"], one.get("required", False)))
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        yield from inside(Field(route, "body", "", content.get("schema", {})))
 
 
 def map_values(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,7 +114,7 @@ def inside(field: Field) -> Iterator[Field]:
     """Yield the field with its own type, and the fields inside it. A list has the field 0, and a map one valid name."""
     schema = field.schema
     if "$ref" in schema:
-        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        schema = served_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     for one in schema.get("anyOf", ()):
         yield from inside(replace(field, schema=one))
     if field.name and schema.get("type") not in (None, "null"):
@@ -214,6 +211,11 @@ TYPES: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
     "Currency": (Currency, ("EUR", "JPY"), ("eur", "ABC", "", "EURO", 978)),
     "Country": (fields.Country, ("AT",), ("", "at", "AUT", "UK", "XX", "\u0410T", 40)),
     "CatalogId": (fields.CatalogId, ("main", "x" * 40), ("", "Main", "a/b", "a#b", "x" * 41, "a b", "a\n", 5)),
+    "CategoryPath": (
+        fields.CategoryPath,
+        ("/", "/a-1/b2/", f"/{'a' * 40}/"),
+        ("", "a/", "//", "/A/", "/a b/", "/a#/", "/\u0661/", "/a/\n", f"/{'a' * 41}/", "/a" * 501),
+    ),
     "DiscountCode": (fields.DiscountCode, ("first50",), ("", "a#b", "a b", "-a", "x" * 41, "é", "a/b", "a\n", 5)),
     "CardCode": (CardCode, ("7kq2m 9xw4h-0RTZC-5B8VD",), ("", "x" * 41, "7KQ2M-\u00e9", "7KQ2M#9XW4H", 5)),
     "Email": (fields.Email, ("ann@example.com",), ("", "ann", "a b@c", "a@" + "b" * 300, "a@b\x00")),

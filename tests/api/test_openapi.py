@@ -18,7 +18,7 @@ from functions.runtime.environment import load_environment
 from functions.shop.imports import ParsedLine
 from proof.support.every_route import GUEST_LINK_ROUTES
 from proof.support.http_client import http_event, invoke_api
-from tests.support.served_document import served_document
+from tests.support.served_document import served_document, served_operations
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
 PAGES = dict.fromkeys(
@@ -26,11 +26,7 @@ PAGES = dict.fromkeys(
     "text/html",
 )
 DOCUMENT = served_document()
-OPERATIONS = {
-    f"{method.upper()} {path}": operation
-    for path, item in DOCUMENT["paths"].items()
-    for method, operation in item.items()
-}
+OPERATIONS = served_operations()
 
 
 def test_it_is_served_without_a_token_and_may_be_kept_for_a_while() -> None:

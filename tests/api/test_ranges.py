@@ -12,7 +12,7 @@ from functions.model.public_routes import GUEST_ROUTES
 from proof.support.every_route import CUSTOMER_DATA_ROUTES, QUERIES
 from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse
 from proof.support.samples import AT, SAMPLES, moment
-from tests.support.served_document import served_document
+from tests.support.served_document import served_operations
 
 TIMESTAMPS = TypeAdapter[str](Timestamp)
 REPLACING = {row for row in t.ROWS if row.replaces}
@@ -28,11 +28,10 @@ for sampled, sample in SAMPLES.items():
 
 def lists_with_range() -> list[str]:
     """Return the paths of the lists that take a time range."""
-    reads = {path: item["get"] for path, item in served_document()["paths"].items() if "get" in item}
     return [
-        path
-        for path, route in reads.items()
-        if {"from", "to"} <= {one["name"] for one in route.get("parameters", ())} and f"GET {path}" not in GUEST_ROUTES
+        key.partition(" ")[2]
+        for key, route in served_operations().items()
+        if {"from", "to"} <= {one["name"] for one in route.get("parameters", ())} and key not in GUEST_ROUTES
     ]
 
 
