@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -19,6 +18,7 @@ from functions.shop.fulfilment import fulfil_order
 from proof.support.actors import set_tax_rate
 from proof.support.http_client import ANN, HOME_ADDRESS, NO_MORE_PARTS, STAFF, ApiHarness, HandlerResponse
 from proof.support.samples import AT, SAMPLES
+from tests.support.shown_html import ShownHtml
 
 ENGLISH = load_language("en")
 HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
@@ -48,29 +48,12 @@ def link_to(api: ApiHarness, invoice_id: str) -> str:
     return str(made.body["url"])
 
 
-class Shown(HTMLParser):
-    """Parses a page into its elements as a browser shows them, and checks that the page loads and runs nothing."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.words: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        assert tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base", "a"}
-        for name, _ in attrs:
-            assert name in {"lang", "charset", "name", "content", "class", "colspan"}
-
-    def handle_data(self, data: str) -> None:
-        if "body" in self.tags:
-            self.words += data.split()
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
+def show(html: str) -> ShownHtml:
+    """Parse a page, and check that it loads and runs nothing."""
+    shown = ShownHtml(html)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "form", "base", "a"} & {*shown.elements}
+    assert shown.attributes <= {"lang", "charset", "name", "content", "class", "colspan"}
+    return shown
 
 
 def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id: str) -> None:
@@ -100,7 +83,7 @@ def test_a_credit_note_names_its_invoice_and_what_it_takes_off(api: ApiHarness, 
     invoice, note = api.call("GET", f"/orders/{order_id}/invoices", ANN).body["items"]
     assert (invoice["invoice_id"], note["kind"], note["corrects"]) == (invoice_id, "CREDIT_NOTE", invoice_id)
     assert [(line["quantity"], line["credited"]) for line in note["lines"]] == [(0, 240), (0, 120)]
-    shown = Shown(follow(api, link_to(api, note["invoice_id"])).text)
+    shown = show(follow(api, link_to(api, note["invoice_id"])).text)
     assert f"Number {note['invoice_id']} For invoice {invoice_id} Date" in shown.text
     assert "Blue mug 20 % tax price reduced 2.40 EUR Blue pot 20 % tax price reduced 1.20 EUR" in shown.text
     assert "Total with tax, in your favour 3.60 EUR" in shown.text
@@ -156,7 +139,7 @@ SELLER = Seller(
 
 
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
-    assert Shown(render_page(invoice(), "Elm & Sons", ENGLISH)).text == (
+    assert show(render_page(invoice(), "Elm & Sons", ENGLISH)).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
         "Number 2026-00000042 Date 2026-11-21 Paid on 2026-11-21 Order o1 "
         "Product Quantity Each with tax Amount with tax "
@@ -169,14 +152,14 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
 
 def test_the_invoice_page_leaves_out_missing_fields() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
-    assert Shown(render_page(bare, "Elm & Sons", ENGLISH)).text == (
+    assert show(render_page(bare, "Elm & Sons", ENGLISH)).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each with tax Amount with tax "
         "Blue mug 19.5 % tax 2 1,250 JPY 2,500 JPY Pot 19.5 % tax 1 1,250 JPY 1,250 JPY "
         "Total with tax 3,490 JPY Tax rate Without tax Tax With tax 19.5 % 2,921 JPY 569 JPY 3,490 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
-    assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons", ENGLISH)).text
+    assert "1 Elm Row Hong Kong HK" in show(render_page(invoice(address=no_postcode), "Elm & Sons", ENGLISH)).text
 
 
 def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> None:
@@ -190,7 +173,7 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
         TaxLine(rate=0, net=999, tax=0),
     )
     mixed = invoice(lines=lines, taxes=taxes, tax_rate=2000, shipping_tax_rate=1000, discount=None)
-    shown = Shown(render_page(mixed, "Elm & Sons", ENGLISH)).text
+    shown = show(render_page(mixed, "Elm & Sons", ENGLISH)).text
     for text in ("Book 0 % tax 1", "Mug 20 % tax 2", "Shipping, 10 % tax 4.90 EUR"):
         assert text in shown
     assert (
@@ -203,7 +186,7 @@ def test_the_page_shows_each_rate_at_its_rows_and_in_the_table_of_rates() -> Non
     ("net_prices", "kind", "added"), [(False, "with tax", ""), (True, "without tax", "Tax 5.69 EUR ")]
 )
 def test_the_rows_say_whether_their_prices_include_the_tax(net_prices: bool, kind: str, added: str) -> None:
-    shown = Shown(render_page(invoice(net_prices=net_prices), "Elm & Sons", ENGLISH)).text
+    shown = show(render_page(invoice(net_prices=net_prices), "Elm & Sons", ENGLISH)).text
     assert f"Product Quantity Each {kind} Amount {kind} Blue mug" in shown
     assert f"Shipping, 19.5 % tax 4.90 EUR {added}Total with tax 34.90 EUR" in shown
 
@@ -213,7 +196,7 @@ def test_the_billing_address_is_the_recipient_on_the_page() -> None:
         name="Ann Ash", street="9 Oak Row", postcode="4020", city="Linz", country="AT", company="Ash & Co"
     )
     written = invoice(billing_address=billing, tax_id="ATU12345675", reference="PO <7>")
-    shown = Shown(render_page(written, "Elm & Sons", ENGLISH)).text
+    shown = show(render_page(written, "Elm & Sons", ENGLISH)).text
     assert "Your reference PO <7>" in shown
     assert (
         "For Ash & Co Ann Ash 9 Oak Row 4020 Linz AT Tax id ATU12345675 Delivered to Ann Ash 1 Elm Row 1010 Wien AT"
@@ -225,7 +208,7 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
     address = Address(name="Ann Ash", street="1 Elm Row", company="Ash & Co", **place)
     none = (TaxLine(rate=0, net=3490, tax=0),)
     charged = invoice(address=address, tax_id="DE136695976", reverse_charge=True, taxes=none, tax_rate=0)
-    shown = Shown(render_page(charged, "Elm & Sons", ENGLISH)).text
+    shown = show(render_page(charged, "Elm & Sons", ENGLISH)).text
     assert "For Ann Ash Tax id DE136695976 Delivered to Ash & Co Ann Ash 1 Elm Row 90001 Los Angeles CA, US" in shown
     assert "Each without tax Amount without tax" in shown
     assert "Total 34.90 EUR Reverse charge: the customer owes the value added tax" in shown
@@ -233,25 +216,27 @@ def test_a_business_that_owes_the_tax_reads_it_on_the_page() -> None:
 
 
 def test_the_page_shows_the_seller_that_the_invoice_has() -> None:
-    shown = Shown(render_page(invoice(), "Elm & Sons", ENGLISH, SELLER)).text
+    shown = show(render_page(invoice(), "Elm & Sons", ENGLISH, SELLER)).text
     assert shown.startswith(
         "Elm & Sons Invoice Elm & Sons GmbH, 2 Elm Row, 1010 Wien, AT "
         "Tax id ATU12345675 Tax id 21/815/08150 Bank AT61 1904 For Ann Ash"
     )
     bare = replace(SELLER, tax_ids=(), bank=None)
-    assert "Wien, AT For Ann Ash" in Shown(render_page(invoice(), "Elm & Sons", ENGLISH, bare)).text
+    assert "Wien, AT For Ann Ash" in show(render_page(invoice(), "Elm & Sons", ENGLISH, bare)).text
 
 
 def test_a_shop_without_tax_shows_no_tax() -> None:
     free = invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
-    assert "tax" not in Shown(render_page(free, "Elm & Sons", ENGLISH)).text
+    assert "tax" not in show(render_page(free, "Elm & Sons", ENGLISH)).text
 
 
 def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
-    hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE, ENGLISH))
-    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons", ENGLISH)).tags, "a name adds no HTML element"
+    hostile = show(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE, ENGLISH))
+    assert hostile.elements == show(render_page(invoice(), "Elm & Sons", ENGLISH)).elements, (
+        "a name adds no HTML element"
+    )
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 
@@ -272,13 +257,13 @@ def test_the_invoice_page_allows_only_its_own_style(api: ApiHarness, invoice_id:
     assert "@media print" in style
     assert "url(" not in style
     assert "@import" not in style
-    assert "Elm & Sons Invoice For Ann " in Shown(opened.text).text
+    assert "Elm & Sons Invoice For Ann " in show(opened.text).text
 
 
 # languages ------------------------------------------------------------------------------------------------------------
 def test_a_german_invoice_has_the_words_of_german_tax_law() -> None:
     german = load_language("de")
-    shown = Shown(render_page(invoice(net_prices=True, total=123490), "Elm & Sons", german, SELLER)).text
+    shown = show(render_page(invoice(net_prices=True, total=123490), "Elm & Sons", german, SELLER)).text
     for text in (
         "USt-IdNr. ATU12345675 Steuernummer 21/815/08150",
         "Datum 21.11.2026 Zahlungsdatum 21.11.2026",
@@ -286,20 +271,20 @@ def test_a_german_invoice_has_the_words_of_german_tax_law() -> None:
         "Umsatzsteuer 5,69 EUR Gesamtbetrag inkl. Umsatzsteuer 1.234,90 EUR",
     ):
         assert text in shown
-    note = Shown(render_page(invoice(corrects="2026-00000041", payments=()), "Elm & Sons", german)).text
+    note = show(render_page(invoice(corrects="2026-00000041", payments=()), "Elm & Sons", german)).text
     assert "Rechnungskorrektur" in note
     reverse = invoice(reverse_charge=True, taxes=(TaxLine(rate=0, net=3490, tax=0),), tax_rate=0)
-    assert "Steuerschuldnerschaft des Leistungsempfängers" in Shown(render_page(reverse, "Elm", german)).text
+    assert "Steuerschuldnerschaft des Leistungsempfängers" in show(render_page(reverse, "Elm", german)).text
 
 
 def test_a_link_opens_the_language_of_the_customer_or_one_that_is_asked_for(api: ApiHarness, invoice_id: str) -> None:
     api.call("PATCH", "/customers/me", ANN, {"language": "de"})
     url = link_to(api, invoice_id)
     assert url.endswith("&language=de")
-    assert "Rechnung" in Shown(follow(api, url).text).text
+    assert "Rechnung" in show(follow(api, url).text).text
     path = f"/invoices/{invoice_id}/print-link"
     asked = api.call("GET", path, STAFF, language="en").body["url"]
-    assert "Invoice" in Shown(follow(api, asked).text).text
-    assert "Invoice" in Shown(follow(api, url, language="xx").text).text, "a mail may name a language that is gone"
+    assert "Invoice" in show(follow(api, asked).text).text
+    assert "Invoice" in show(follow(api, url, language="xx").text).text, "a mail may name a language that is gone"
     refused = api.call("GET", path, STAFF, language="xx")
     assert (refused.status, refused.body["errors"][0]["field"]) == (400, "language")
