@@ -2,8 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from threading import Thread
 from typing import Any
 
@@ -13,6 +12,7 @@ import urllib3
 from functions.adapters import identity_provider as port
 from functions.adapters.identity_provider import NoUser, ProviderUser, get_user
 from functions.dynamodb.errors import TableBusy
+from local.laptop.http_server import HttpResponse, LoopbackServer
 
 
 class OpenIdServer:
@@ -21,27 +21,16 @@ class OpenIdServer:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, Any]] = {}
         self.discoveries = 0
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path == "/shop/.well-known/openid-configuration":
-                    server.discoveries += 1
-                    self._say(200, server.description)
-                else:
-                    self._say(*server.answers[self.headers["Authorization"].removeprefix("Bearer ")])
-
-            def _say(self, status: int, body: Any) -> None:
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = LoopbackServer(self, 0)
         self.issuer = f"http://127.0.0.1:{self.http.server_port}/shop"
         self.description = {"userinfo_endpoint": f"{self.issuer}/me"}
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        if target == "/shop/.well-known/openid-configuration":
+            self.discoveries += 1
+            return HttpResponse(self.description)
+        status, said = self.answers[headers["Authorization"].removeprefix("Bearer ")]
+        return HttpResponse(said, status)
 
 
 @pytest.fixture

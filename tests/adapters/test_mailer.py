@@ -1,13 +1,16 @@
-"""Tests that refusals of SES are classified by code and message, and that an invocation limits its rate of mails."""
+"""Tests the request of a mail, the classes of SES's refusals, and that an invocation limits its rate of mails."""
 
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
+from botocore.stub import Stubber
 
 from functions.adapters.mail_pace import MailPace
-from functions.adapters.mailer import classify_refusal
+from functions.adapters.mailer import Mail, Sender, classify_refusal, send_mail
+from functions.runtime import clients
 from functions.shop.order_notifications import MailRefused
 from proof.support.tapped_client import ManualClock
 
@@ -103,3 +106,27 @@ def test_mails_are_a_share_of_a_minute_apart_and_the_last_one_waits_for_the_next
         pace.acquire()
     pace.wait()
     assert clock.pauses == [5, 5, 5]
+
+
+def test_a_mail_names_its_configuration_set_and_what_bounces_are_counted_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = boto3.client("sesv2", region_name="eu-central-1")
+    monkeypatch.setattr(clients, "client", {"sesv2": client}.__getitem__)
+    mail = Mail(
+        kind="PriceDropped", subject="Less", text="Less.", html="<p>Less.</p>", headers={"List-Unsubscribe": "<a>"}
+    )
+    content = {
+        "Subject": {"Data": "Less", "Charset": "UTF-8"},
+        "Body": {"Text": {"Data": "Less.", "Charset": "UTF-8"}, "Html": {"Data": "<p>Less.</p>", "Charset": "UTF-8"}},
+        "Headers": [{"Name": "List-Unsubscribe", "Value": "<a>"}],
+    }
+    tags = {"effect": "evt-1", "configuration-set": "orderstream-mails", "mail": "PriceDropped"}
+    expected = {
+        "FromEmailAddress": "shop@example.com",
+        "Destination": {"ToAddresses": ["ann@example.com"]},
+        "Content": {"Simple": content},
+        "EmailTags": [{"Name": name, "Value": value} for name, value in tags.items()],
+        "ConfigurationSetName": "orderstream-mails",
+    }
+    with Stubber(client) as stub:
+        stub.add_response("send_email", {"MessageId": "m-1"}, expected)
+        assert send_mail(Sender("shop@example.com", "orderstream-mails"), "ann@example.com", mail, "evt-1") == "m-1"

@@ -7,11 +7,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -249,13 +246,17 @@ def test_the_time_of_the_connection_counts(hurry: None, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_each_connection_is_closed_after_its_answer(scheme: str, tls: ssl.SSLContext) -> None:
+    has_hung_up = threading.Event()
+
     def talk(connected: socket.socket) -> None:
         connected.sendall(OK)
-        receiver.wait_for_hang_up(connected)
+        with suppress(ConnectionError):
+            connected.recv(1)
+        has_hung_up.set()
 
     with receiving(talk, tls if scheme == "https" else None) as receiver:
         assert send(receiver).status == 200
-        assert receiver.has_hung_up.wait(5)
+        assert has_hung_up.wait(5)
 
 
 def test_a_name_whose_lookup_takes_long_counts_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,61 +269,20 @@ def test_a_name_whose_lookup_takes_long_counts_as_unknown(monkeypatch: pytest.Mo
 
 
 # certificates ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Authority:
-    """A certificate authority of this test, which the sender trusts."""
-
-    folder: Path
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-
-    def issue(
-        self, name: str, expires_in: timedelta = timedelta(days=1), *, self_signed: bool = False
-    ) -> ssl.SSLContext:
-        """Return the context of a server with a certificate of this name."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        issuer = (name, key) if self_signed else ("authority", self.key)
-        made = certify(name, key, *issuer, expires_in)
-        file = self.folder / "server.pem"
-        private = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        pem = key.private_bytes(serialization.Encoding.PEM, *private)
-        file.write_bytes(made.public_bytes(serialization.Encoding.PEM) + pem)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
-
-
-def certify(
-    name: str,
-    key: ec.EllipticCurvePrivateKey,
-    issuer: str,
-    issuer_key: ec.EllipticCurvePrivateKey,
-    expires_in: timedelta = timedelta(days=1),
-    *,
-    is_authority: bool = False,
-) -> x509.Certificate:
-    named = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)]) for text in (name, issuer)]
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(named[1], named[0], key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(days=2)).not_valid_after(now + expires_in)
-    signs, no = True, False  # digital signatures; only an authority also signs certificates
-    usage = x509.KeyUsage(signs, no, no, no, no, is_authority, no, no, no)
-    for extension, critical in [
-        (x509.BasicConstraints(is_authority, None), True),
-        (usage, True),
-        (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
-        (x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), False),
-        (x509.SubjectAlternativeName([x509.DNSName(name)]), False),
-    ]:
-        builder = builder.add_extension(extension, critical)
-    return builder.sign(issuer_key, hashes.SHA256())
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def self_signed(name: str, expires_in: timedelta = timedelta(days=1)) -> tuple[bytes, bytes]:
+    """Return a certificate of this name and its private key, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = certify("authority", key, "authority", key, is_authority=True)
-    return Authority(tmp_path_factory.mktemp("certificates"), key, certificate)
+    subject, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]), datetime.now(UTC)
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(days=2)).not_valid_after(now + expires_in)
+    yes, no = True, False  # it signs a handshake, and as an authority its own certificate
+    builder = builder.add_extension(x509.BasicConstraints(yes, None), critical=True)
+    builder = builder.add_extension(x509.KeyUsage(yes, no, no, no, no, yes, no, no, no), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    private = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    return builder.sign(key, hashes.SHA256()).public_bytes(pem), key.private_bytes(pem, *private)
 
 
 @pytest.fixture
@@ -343,13 +303,29 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return found
 
 
+Serve = Callable[..., ssl.SSLContext]
+
+
 @pytest.fixture
-def tls(authority: Authority, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+def serve(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Serve:
+    """Return a function that returns the context of a server with a new certificate, which the sender trusts."""
+
+    def serve(name: str = NAME, *, is_trusted: bool = True, **more: Any) -> ssl.SSLContext:
+        certificate, key = self_signed(name, **more)
+        trusted = ssl.create_default_context(cadata=(certificate if is_trusted else self_signed(name)[0]).decode())
+        monkeypatch.setattr(webhook_sender, "_tls", lambda: trusted)
+        (tmp_path / "server.pem").write_bytes(certificate + key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "server.pem")
+        return context
+
+    return serve
+
+
+@pytest.fixture
+def tls(serve: Serve) -> ssl.SSLContext:
     """The context of a server at NAME that the sender trusts."""
-    trusted = authority.certificate.public_bytes(serialization.Encoding.PEM).decode()
-    context = ssl.create_default_context(cadata=trusted)
-    monkeypatch.setattr(webhook_sender, "_tls", lambda: context)
-    return authority.issue(NAME)
+    return serve()
 
 
 def test_an_event_is_sent_over_tls_to_the_host_of_the_address(tls: ssl.SSLContext) -> None:
@@ -360,18 +336,18 @@ def test_an_event_is_sent_over_tls_to_the_host_of_the_address(tls: ssl.SSLContex
 
 
 @pytest.mark.parametrize(
-    ("issue", "reason"),
+    ("certificate", "reason"),
     [
-        (lambda authority: authority.issue("other.example.com"), f"certificate is not valid for '{NAME}'"),
-        (lambda authority: authority.issue(NAME, timedelta(days=-1)), "certificate has expired"),
-        (lambda authority: authority.issue(NAME, self_signed=True), "self.signed certificate"),
+        ({"name": "other.example.com"}, f"certificate is not valid for '{NAME}'"),
+        ({"expires_in": timedelta(days=-1)}, "certificate has expired"),
+        ({"is_trusted": False}, "self.signed certificate"),
     ],
     ids=["of another name", "expired", "self-signed"],
 )
 def test_nothing_is_sent_to_a_server_with_a_wrong_certificate(
-    issue: Callable[[Authority], ssl.SSLContext], reason: str, tls: ssl.SSLContext, authority: Authority
+    certificate: dict[str, Any], reason: str, serve: Serve
 ) -> None:
-    with receiving(OK, issue(authority)) as receiver:
+    with receiving(OK, serve(**certificate)) as receiver:
         answer = send(receiver)
     assert answer.error is not None
     assert answer.error.startswith("no secure connection: ")
@@ -383,20 +359,6 @@ def test_a_server_without_tls_gets_nothing(tls: ssl.SSLContext) -> None:
     with receiving(OK, tls, is_raw=True) as receiver:
         answer = send(receiver)
     assert str(answer.error).startswith("no secure connection: ")
-
-
-def test_threads_that_start_together_share_one_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-
-    def make() -> Any:
-        time.sleep(0.05)
-        made.append(object())
-        return made[-1]
-
-    monkeypatch.setattr(webhook_sender, "_make_tls", cache(make))
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: webhook_sender._tls(), range(8)))
-    assert found == made * 8
 
 
 # addresses ------------------------------------------------------------------------------------------------------------

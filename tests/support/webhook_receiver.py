@@ -26,8 +26,6 @@ class Receiver:
     """Each request: its first line, its headers with names in lower case, and its body."""
     listener: socket.socket = field(default_factory=lambda: socket.create_server((HERE, 0)))
     is_over: threading.Event = field(default_factory=threading.Event)
-    has_hung_up: threading.Event = field(default_factory=threading.Event)
-    """Set when a sender has closed its connection."""
 
     def __post_init__(self) -> None:
         self.port: int = self.listener.getsockname()[1]
@@ -49,11 +47,6 @@ class Receiver:
                 body = request.read(int(headers["content-length"]))
                 self.requests.append((first.decode().strip(), headers, body))
                 self.talk(secured)
-
-    def wait_for_hang_up(self, connected: socket.socket) -> None:
-        with suppress(ConnectionError):
-            connected.recv(1)
-        self.has_hung_up.set()
 
 
 @contextmanager
