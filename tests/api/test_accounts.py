@@ -80,8 +80,6 @@ def test_a_customer_sees_their_credit_and_its_entries(api: ApiHarness) -> None:
 
 
 # transfers ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "sources", [{}, {"account_id": "a", "gift_card": "AAAAA-BBBBB-CCCCC-DDDDD"}, {"account_id": None}]
 )

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from functions.api.http.fields import Name, RequestModel
-from proof.support.http_client import STAFF, ApiHarness, change_cognito_email, create_cognito_user, invoke_api
+from proof.support.http_client import ApiHarness, change_cognito_email, create_cognito_user, invoke_api
 from tests.api.hostile.request import WEBHOOK, valid_request
 from tests.api.test_fields import FIELDS
 

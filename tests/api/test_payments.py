@@ -77,8 +77,6 @@ def test_a_signature_is_fresh_for_five_minutes(direction: int) -> None:
 
 
 # the webhook ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_repeated_provider_event_is_recorded_once_at_any_retry_count(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     first = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})

@@ -45,13 +45,3 @@ def test_an_order_to_a_country_keeps_all_parts_of_its_address(api: ApiHarness, t
 def test_a_wrong_part_is_named_with_what_to_do(api: ApiHarness, changed: dict[str, str], field: str, why: str) -> None:
     refused = ordered(api, {**HOME_ADDRESS, **changed})
     assert (refused.status, refused.body["errors"]) == (400, [{"field": field, "why": why}])
-
-
-def test_a_billing_address_is_checked_by_its_own_country(api: ApiHarness) -> None:
-    body = {
-        "lines": [{"product_id": "mug", "quantity": 1}],
-        "address": HOME_ADDRESS,
-        "billing_address": {**HOME_ADDRESS, "country": "DE"},
-    }
-    refused = api.call("POST", "/orders", ANN, body, key="key")
-    assert [one["field"] for one in refused.body["errors"]] == ["billing_address.postcode"]

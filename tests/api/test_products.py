@@ -1,22 +1,11 @@
 """Tests products, their stock and their sales over the API."""
 
-import re
-from dataclasses import replace
 from typing import Any
 
-from hypothesis import example, given
-from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
-
-from functions.api.http.fields import CategoryPath
-from functions.model.table import CATEGORY, PRODUCT
 from proof.support.actors import ensure_category
 from proof.support.http_client import STAFF, ApiHarness
-from proof.support.samples import SAMPLES
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
-CATEGORIES = TypeAdapter(CategoryPath)
-SEGMENT = re.compile(r"[a-z0-9-]{1,40}")
 
 
 def test_a_new_product_is_visible_to_all_users(bare: ApiHarness) -> None:
@@ -57,29 +46,6 @@ def test_damaged_goods_are_written_off(api: ApiHarness) -> None:
 
 
 # categories -----------------------------------------------------------------------------------------------------------
-@given(
-    st.from_regex(r"\A/([a-z0-9-]{1,40}/){0,30}([a-z0-9-]{1,40})?\Z")
-    | st.text("/a-#\n\u0661", max_size=24)
-    | st.text(max_size=400)
-)
-@example("/a/\n")
-@example("/" + "/".join(["a" * 40] * 24) + "/" + "a" * 15)
-def test_a_category_is_a_path_of_plain_names_and_is_stored_in_a_key_with_a_slash_at_its_end(text: str) -> None:
-    whole = text if text.endswith("/") else f"{text}/"
-    names = whole.split("/")[1:-1] if text.startswith("/") else [""]
-    good = len(text) <= 1000 and all(SEGMENT.fullmatch(name) for name in names)
-    try:
-        assert CATEGORIES.validate_python(text) == whole
-    except ValidationError:
-        assert not good
-    else:
-        assert good
-        partition, _ = PRODUCT.templates("gsi1")
-        assert partition.render({"catalog": "main", "offered_in": whole}) == f"CATEGORY#main#{whole}"
-        key = CATEGORY.encode(replace(SAMPLES[CATEGORY], path=whole))
-        assert all(len(key[name]["S"]) <= 1024 for name in ("SK", "GSI1SK") if name in key)
-
-
 def test_all_users_see_the_products_of_a_category_and_their_stock(api: ApiHarness) -> None:
     ensure_category(api.shop, "/kitchen/", "b2b")
     cup = api.call("POST", "/products", STAFF, {**CUP, "category": "/kitchen", "catalog": "b2b"}).body

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from decimal import Decimal
 from types import GenericAlias, NoneType
 from typing import Any, Literal, NewType
@@ -258,11 +258,6 @@ def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
     assert thing != other
     with pytest.raises(TypeError, match="unhashable"):
         hash(thing)
-
-
-def test_absent_attributes_take_their_defaults() -> None:
-    assert build_decoder(Thing)(FULL) == Thing(name="n", size=3)
-    assert all(field.default is not MISSING for field in fields(Thing)[2:])
 
 
 def test_a_none_where_the_default_is_something_else_reads_back_as_none() -> None:

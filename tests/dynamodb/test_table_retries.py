@@ -158,24 +158,19 @@ def test_a_lost_answer_of_a_single_write_is_taken_for_its_own(
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs"),
+    ("operation", "write"),
     [
-        (put_if_absent(BOOK, book("b2", title="mine")), put_if_absent(BOOK, book("b2", title="theirs"))),
-        (update(BOOK, book(), book(title="mine", version=2)), update(BOOK, book(), book(title="theirs", version=2))),
+        ("PutItem", lambda title: put_if_absent(BOOK, book("b2", title=title))),
+        ("UpdateItem", lambda title: update(BOOK, book(), book(title=title, version=2))),
     ],
-    ids=["put", "change"],
 )
 def test_a_write_by_another_process_is_not_mistaken_for_its_own(
-    library: Table, wire: WireTap, mine: Any, theirs: Any
+    library: Table, wire: WireTap, operation: str, write: Any
 ) -> None:
     library.write(put_if_absent(BOOK, book()))
-    wire.run_before_call(wire_operation(mine), lambda: library.write(theirs))
+    wire.run_before_call(operation, lambda: library.write(write("theirs")))
     with pytest.raises(WriteConflict):
-        library.write(mine)
-
-
-def wire_operation(write: Any) -> str:
-    return {"Put": "PutItem", "Update": "UpdateItem"}[write.kind]
+        library.write(write("mine"))
 
 
 def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_its_own(

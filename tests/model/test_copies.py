@@ -43,15 +43,19 @@ def follow(table: Copies, change: Change) -> None:
     """Apply the copies reader's writes: no older copy replaces a newer one, and each log entry is written once."""
     todo = plan_copy_changes(change)
     for row, copy in [*todo.put, *([todo.last] if todo.last else [])]:
-        place = place_of(row, copy)
-        if place not in table or table[place][1].version < copy.version:
-            table[place] = (row, copy)
+        put(table, row, copy)
     for row, copy in todo.delete:
         place = place_of(row, copy)
         if place in table and table[place][1].version < copy.version:
             del table[place]
     for row, entry in todo.append:
         table.setdefault(place_of(row, entry), (row, entry))
+
+
+def put(table: Copies, row: Row[Any], copy: Any) -> None:
+    place = place_of(row, copy)
+    if place not in table or table[place][1].version < copy.version:
+        table[place] = (row, copy)
 
 
 def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
@@ -174,9 +178,7 @@ def test_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObjec
         todo = plan_copy_changes(each)
         late += [*todo.put, *([todo.last] if todo.last else [])]
         for row, copy in data.draw(st.lists(st.sampled_from(late), max_size=3), label="late") if late else []:
-            place = place_of(row, copy)
-            if place not in table or table[place][1].version < copy.version:
-                table[place] = (row, copy)
+            put(table, row, copy)
     assert snapshots(table) == snapshots(copies_of(t.ORDER, states[-1]))
 
 

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -48,23 +49,21 @@ def test_a_deferred_mail_waits_longer_each_time_and_at_most_15_minutes(age: int,
     assert deferral_delay_seconds(age, is_daily_quota=True) == 900
 
 
-class RecordedSqs:
-    """Records requests instead of sending them. boto3 clients have `meta.endpoint_url`, too."""
+def make_sqs() -> Mock:
+    """Return a client of SQS that records requests instead of sending them."""
+    with mock_aws():
+        return Mock(meta=boto3.client("sqs", region_name=REGION).meta)
 
-    def __init__(self) -> None:
-        with mock_aws():
-            self.meta = boto3.client("sqs", region_name=REGION).meta
-        self.requests: list[Any] = []
 
-    def change_message_visibility_batch(self, **request: Any) -> None:
-        self.requests.append(request)
+def requests_of(sqs: Mock) -> list[Any]:
+    return [call.kwargs for call in sqs.change_message_visibility_batch.call_args_list]
 
 
 @pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> RecordedSqs:
-    recorded, real = RecordedSqs(), clients.client
-    monkeypatch.setattr(clients, "client", lambda service: recorded if service == "sqs" else real(service))
-    return recorded
+def sqs(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    made, real = make_sqs(), clients.client
+    monkeypatch.setattr(clients, "client", lambda service: made if service == "sqs" else real(service))
+    return made
 
 
 def message(number: int, attempt: int = 1) -> dict[str, Any]:
@@ -84,9 +83,9 @@ def failed_batch(*messages: dict[str, Any], error: Exception) -> MessageBatch:
     return batch
 
 
-def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: RecordedSqs) -> None:
+def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: Mock) -> None:
     failed_batch(message(1), message(2, attempt=3), error=TimeoutError()).change_message_visibility(NOW)
-    (request,) = sqs.requests
+    (request,) = requests_of(sqs)
     assert request["QueueUrl"] == f"https://sqs.{REGION}.amazonaws.com/123456789012/shop-queue"
     assert [(one["ReceiptHandle"], one["VisibilityTimeout"]) for one in request["Entries"]] == [
         ("handle 1", 5),
@@ -94,28 +93,25 @@ def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: Re
     ]
 
 
-def test_a_message_whose_effect_is_claimed_waits_until_the_claim_has_ended(sqs: RecordedSqs) -> None:
+def test_a_message_whose_effect_is_claimed_waits_until_the_claim_has_ended(sqs: Mock) -> None:
     failed_batch(message(1), error=ClaimHeld(int(NOW.timestamp()) + 70)).change_message_visibility(NOW)
-    assert [one["VisibilityTimeout"] for one in sqs.requests[0]["Entries"]] == [71]
+    assert [one["VisibilityTimeout"] for one in requests_of(sqs)[0]["Entries"]] == [71]
 
 
-def test_ten_messages_at_most_are_in_one_request(sqs: RecordedSqs) -> None:
+def test_ten_messages_at_most_are_in_one_request(sqs: Mock) -> None:
     failed_batch(*map(message, range(23)), error=TimeoutError()).change_message_visibility(NOW)
-    assert [len(one["Entries"]) for one in sqs.requests] == [10, 10, 3]
+    assert [len(one["Entries"]) for one in requests_of(sqs)] == [10, 10, 3]
 
 
-def test_a_batch_without_failures_sends_nothing(sqs: RecordedSqs) -> None:
+def test_a_batch_without_failures_sends_nothing(sqs: Mock) -> None:
     MessageBatch([message(1)], lambda record, reason: None, lambda error, record: None).change_message_visibility(NOW)
-    assert sqs.requests == []
+    assert requests_of(sqs) == []
 
 
 def test_if_sqs_does_not_answer_the_messages_are_still_reported(
-    sqs: RecordedSqs, monkeypatch: pytest.MonkeyPatch
+    sqs: Mock,
 ) -> None:
-    def refuse(**request: Any) -> None:
-        raise EndpointConnectionError(endpoint_url="https://sqs")
-
-    monkeypatch.setattr(sqs, "change_message_visibility_batch", refuse)
+    sqs.change_message_visibility_batch.side_effect = EndpointConnectionError(endpoint_url="https://sqs")
     batch = failed_batch(message(1), error=TimeoutError())
     batch.change_message_visibility(NOW)
     assert batch.response() == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
@@ -124,7 +120,7 @@ def test_if_sqs_does_not_answer_the_messages_are_still_reported(
 def test_a_mail_that_failed_waits_for_the_end_of_its_claim(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sqs, real = RecordedSqs(), clients.client
+    sqs, real = make_sqs(), clients.client
 
     def fail(*_: Any) -> str:
         raise TimeoutError
@@ -139,6 +135,6 @@ def test_a_mail_that_failed_waits_for_the_end_of_its_claim(
     for _ in range(2):  # the second time, the claim of the first run still lasts
         answer = order_notification_worker.handler({"Records": mails}, None)
         assert answer == {"batchItemFailures": [{"itemIdentifier": one["messageId"]} for one in mails]}
-    waits = [entry["VisibilityTimeout"] for request in sqs.requests for entry in request["Entries"]]
+    waits = [entry["VisibilityTimeout"] for request in requests_of(sqs) for entry in request["Entries"]]
     assert len(waits) == 2
     assert all(MAIL_CLAIM_SECONDS - 5 < wait <= MAIL_CLAIM_SECONDS + 2 for wait in waits)

@@ -106,16 +106,17 @@ NEW = """case "$*" in
 esac"""
 
 
-def test_a_python_that_is_too_old_is_one_sentence(tmp_path: Path) -> None:
-    ran = setup_with({"python3": OLD}, tmp_path)
+@pytest.mark.parametrize(
+    ("newer", "sentence"),
+    [
+        ({}, "No Python 3.11 or newer was found. Install it, or set its path"),
+        ({"python3.14": NO_VENV}, "python3.14 has no venv module."),
+    ],
+)
+def test_a_python_that_cannot_be_used_is_one_sentence(tmp_path: Path, newer: dict[str, str], sentence: str) -> None:
+    ran = setup_with({"python3": OLD, **newer}, tmp_path)
     assert ran.returncode
-    assert "No Python 3.11 or newer was found. Install it, or set its path" in ran.stderr
-
-
-def test_a_python_without_venv_is_one_sentence(tmp_path: Path) -> None:
-    ran = setup_with({"python3": OLD, "python3.14": NO_VENV}, tmp_path)
-    assert ran.returncode
-    assert "python3.14 has no venv module." in ran.stderr
+    assert sentence in ran.stderr
 
 
 def test_python_3_14_is_found_and_a_package_that_cannot_be_installed_is_a_sentence(tmp_path: Path) -> None:

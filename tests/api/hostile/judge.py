@@ -33,14 +33,10 @@ class AmbiguousJson(ValueError):
 
 
 class ResponseJudge:
-    """Sends events to the function and checks the responses.
-
-    `served`: the OpenAPI document. `status_counts`: how many responses were checked so far, by status.
-    """
+    """Sends events to the function and checks the responses. `served`: the OpenAPI document."""
 
     def __init__(self, served: Schema) -> None:
         self.document = _forbid_undescribed_properties(served)
-        self.status_counts: dict[int, int] = {}
         self._paths = {
             path: re.compile("".join(f"(?P<{part[1:-1]}>[^/]+)" if part[:1] == "{" else re.escape(part)
             for part in re.split(r"(\{\w+\})", path)), re.DOTALL)
@@ -54,8 +50,6 @@ class ResponseJudge:
             response = handler(raw, FakeContext())
         except BaseException as error:  # noqa: BLE001  the judge looks for every exception
             return {}, [f"uncaught: {type(error).__name__}: {str(error)[:200]}"]
-        status = response["statusCode"]
-        self.status_counts[status] = self.status_counts.get(status, 0) + 1
         return response, list(self.find_violations(raw, response))
 
     def find_violations(self, raw: Event, response: Mapping[str, Any]) -> Iterator[str]:

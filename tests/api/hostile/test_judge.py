@@ -12,17 +12,11 @@ from tests.api.hostile import judge as judging
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import valid_request
-from tests.support.served_document import served_document
 
 PRODUCT = {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"}
 KEPT = {"statusCode": 201, "headers": {"Content-Type": "application/json"}, "isBase64Encoded": False}
 REFUSED = {"statusCode": 400, "headers": {"Content-Type": "application/problem+json"}, "isBase64Encoded": False}
 PROBLEM = {"type": "/docs#malformed", "title": "No", "status": 400, "detail": "no", "instance": "1"}
-
-
-@pytest.fixture(scope="module")
-def judge() -> ResponseJudge:
-    return ResponseJudge(served_document())
 
 
 @pytest.fixture
