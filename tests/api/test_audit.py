@@ -55,10 +55,7 @@ def test_staff_list_what_happened_to_an_item_and_what_a_person_did(api: ApiHarne
     assert api.call("GET", "/audit", ANN, item="ORDER:o1").status == 403
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [({}, "item"), ({"item": "ORDER:o1", "person": "ops:eve"}, "person")],
-)
+@pytest.mark.parametrize(("query", "field"), [({}, "item"), ({"item": "ORDER:o1", "person": "ops:eve"}, "person")])
 def test_the_list_is_of_one_item_or_of_one_person(api: ApiHarness, query: dict[str, str], field: str) -> None:
     refused = api.call("GET", "/audit", STAFF, **query)
     assert (refused.status, list(refused.field_errors)) == (400, [field])

@@ -77,15 +77,6 @@ def test_a_signature_is_fresh_for_five_minutes(direction: int) -> None:
 
 
 # the webhook ----------------------------------------------------------------------------------------------------------
-def test_a_repeated_provider_event_is_recorded_once_at_any_retry_count(api: ApiHarness) -> None:
-    order_id = api.place_order().body["order_id"]
-    first = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})
-    before = api.table_images()
-    again = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 1})
-    assert again.body == first.body
-    assert api.table_images() == before
-
-
 def test_an_event_that_is_forged_or_too_old_or_of_a_signed_in_user_is_refused(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     told, before, now = payment_event(order_id, 2500), api.table_images(), api.shop.now()

@@ -103,10 +103,3 @@ def test_under_constant_conflicts_the_answer_says_when_to_retry(
     monkeypatch.setattr(api.shop.table.client, "transact_write_items", conflict)
     refused = api.place_order()
     assert (refused.status, refused.problem_type, refused.headers["retry-after"]) == (503, "busy", "1")
-
-
-def test_an_order_holds_ninety_products(api: ApiHarness) -> None:
-    body = order_body(**{f"p{number}": 1 for number in range(91)})
-    assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines"]
-    body["lines"].pop()
-    assert api.call("POST", "/orders", ANN, body, key="k").problem_type == "unknown-products"

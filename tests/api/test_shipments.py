@@ -56,11 +56,5 @@ def test_the_mails_of_a_customer_are_listed(api: ApiHarness) -> None:
     sent = replace(SAMPLES[NOTIFICATION], order_id=order_id, at=api.shop.now_instant(), ttl=4_000_000_000)
     api.shop.table.write(put_if_absent(NOTIFICATION, sent))
     (shown,) = api.call("GET", "/customers/me/notifications", ANN).body["items"]
-    assert shown == {
-        "at": sent.at,
-        "event": "OrderPlaced",
-        "order_id": order_id,
-        "product_id": None,
-        "status": "SENT",
-    }
+    assert shown == {"at": sent.at, "event": "OrderPlaced", "order_id": order_id, "product_id": None, "status": "SENT"}
     assert api.call("GET", f"/orders/{order_id}/notifications", ANN).body["items"] == [shown]

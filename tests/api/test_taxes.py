@@ -59,10 +59,3 @@ def test_an_order_and_its_quote_show_the_taxes_and_the_reverse_charge(api: ApiHa
         abroad = api.call("POST", path, ANN, body, key="abroad").body
         assert (abroad["taxes"], abroad["reverse_charge"]) == ([{"rate": 0, "net": 2500, "tax": 0}], True)
     assert abroad["tax_id"] == "DE136695976"
-
-
-def test_a_destination_without_a_rate_is_a_problem_that_names_it(api: ApiHarness) -> None:
-    api.call("PUT", "/tax-table", STAFF, {"rates": [{**AUSTRIA, "destination": "DE"}]})
-    refused = api.place_order()
-    assert (refused.status, refused.problem_type) == (409, "no-tax-rate")
-    assert (refused.body["country"], refused.body["tax_class"]) == ("AT", "standard")

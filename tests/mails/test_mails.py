@@ -201,21 +201,13 @@ def test_text_and_html_say_the_same(event: str, changed: dict[str, Any]) -> None
     assert shown.words == one.text.replace(" x ", " \u00d7 ").split()
 
 
-def test_names_in_the_html_are_escaped() -> None:
-    plain = ShownHtml(mail().html)
-    hostile = mail(name="<b>Ann</b> & 'Co'", product='<img src=x onerror="alert(1)">')
+def test_names_in_a_mail_are_neither_elements_nor_templates() -> None:
+    hostile = mail(name="<b>Ann</b> & 'Co' {{ total }}{% for x in lines %}", product="<img src=x> {{ 7 * 7 }}")
     shown = ShownHtml(hostile.html)
-    assert shown.elements == plain.elements, "a name adds no HTML element"
-    assert "<b>Ann</b>" in shown.words
-    assert "<img" in shown.words
-    assert "<b>Ann</b> & 'Co'" in hostile.text, "a plain text is not escaped"
-
-
-def test_template_syntax_in_a_value_is_not_executed() -> None:
-    hostile = mail(name="{{ total }}{% for x in lines %}", product="{{ 7 * 7 }}")
-    assert "{{ total }}" in hostile.text
-    assert "{{ 7 * 7 }}" in hostile.html
-    assert "49" not in hostile.html
+    assert shown.elements == ShownHtml(mail().html).elements, "a name adds no HTML element"
+    for text in ("<b>Ann</b> & 'Co' {{ total }}{% for x in lines %}", "<img src=x> {{ 7 * 7 }}"):
+        assert text in shown.text
+        assert text in hostile.text, "a plain text is not escaped"
 
 
 DAVID = "\u05d3\u05d5\u05d3"

@@ -108,9 +108,7 @@ def test_a_batch_without_failures_sends_nothing(sqs: Mock) -> None:
     assert requests_of(sqs) == []
 
 
-def test_if_sqs_does_not_answer_the_messages_are_still_reported(
-    sqs: Mock,
-) -> None:
+def test_if_sqs_does_not_answer_the_messages_are_still_reported(sqs: Mock) -> None:
     sqs.change_message_visibility_batch.side_effect = EndpointConnectionError(endpoint_url="https://sqs")
     batch = failed_batch(message(1), error=TimeoutError())
     batch.change_message_visibility(NOW)

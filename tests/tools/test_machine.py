@@ -42,11 +42,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     ("processor", "expected"), [("arm64", ""), ("x86_64", f"Missing on darwin-x86_64: {ENGINE}.\n")]
 )
 def test_only_the_engine_of_this_processor_counts(
-    complete: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    processor: str,
-    expected: str,
+    complete: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], processor: str, expected: str
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: processor)
     assert said(capsys) == expected
