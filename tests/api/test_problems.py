@@ -34,12 +34,6 @@ def test_the_problem_of_a_rejected_command_has_each_field_of_its_error() -> None
             "out-of-stock",
             {"short": {"mug": 2}, "detail": "not enough stock: 2 left of mug"},
         ),
-        (
-            errors.WrongState("order", "PAID", "pay"),
-            409,
-            "wrong-state",
-            {"what": "order", "state": "PAID", "command": "pay"},
-        ),
         (errors.NotFound("order"), 404, "not-found", {"what": "order", "detail": "no such order"}),
         (
             errors.InvalidInput("lines", "cost too much"),
@@ -47,7 +41,6 @@ def test_the_problem_of_a_rejected_command_has_each_field_of_its_error() -> None
             "malformed",
             {"errors": [{"field": "lines", "why": "cost too much"}]},
         ),
-        (errors.IdempotencyKeyReused(), 422, "key-reused", {}),
         (InvalidKeyValue("carrier", "a#b"), 400, "malformed", {}),
         (ConnectTimeoutError(endpoint_url="https://secret"), 503, "unreachable", {}),
         (RuntimeError("secret"), 500, "fault", {"detail": "the error is logged under the request id in `instance`"}),

@@ -1,5 +1,6 @@
 """Tests the counting of consumed units, with the figures of DynamoDB's answers."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -12,30 +13,18 @@ from local.world.dynamodb_engine import Engine
 from proof.support.client_faults import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
 
 
-@pytest.fixture
-def name(engine: Engine) -> str:
-    """Create a table with an index of the items that have the attribute `by`. Return its name."""
-    definition: dict[str, Any] = {
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in ("PK", "by")],
-        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": "by-whom",
-                "KeySchema": [{"AttributeName": "by", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-    }
-    engine.create_table("units-counted", definition)
-    return "units-counted"
+def key_of(id: str) -> dict[str, Any]:
+    return {"PK": {"S": id}, "SK": {"S": "ITEM"}}
 
 
-def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_taken(engine: Engine, name: str) -> None:
-    client = engine.dynamodb()
+def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_taken(
+    engine: Engine, new_table: Callable[[], str]
+) -> None:
+    client, name = engine.dynamodb(), new_table()
     units = ConsumedCapacityCounter()
     units.instrument(client)
-    key: dict[str, Any] = {"PK": {"S": "a"}}
-    indexed: dict[str, Any] = {"PK": {"S": "b"}, "by": {"S": "ann"}}
+    key = key_of("a")
+    indexed: dict[str, Any] = {**key_of("b"), "GSI1PK": {"S": "ann"}, "GSI1SK": {"S": "b"}}
     client.put_item(TableName=name, Item=key)
     assert units.consumed_since_last_call() == {"read": 0, "write": 1}
     client.put_item(TableName=name, Item=indexed)
@@ -43,23 +32,21 @@ def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_ta
     client.get_item(TableName=name, Key=key)
     client.get_item(TableName=name, Key=key, ConsistentRead=True)
     assert units.consumed_since_last_call() == {"read": 1.5, "write": 0}
-    client.batch_get_item(RequestItems={name: {"Keys": [key, {"PK": {"S": "b"}}]}})
+    client.batch_get_item(RequestItems={name: {"Keys": [key, key_of("b")]}})
     assert units.consumed_since_last_call() == {"read": 1, "write": 0}
-    client.transact_write_items(
-        TransactItems=[{"Put": {"TableName": name, "Item": {"PK": {"S": id}}}} for id in ("c", "d")]
-    )
+    client.transact_write_items(TransactItems=[{"Put": {"TableName": name, "Item": key_of(id)}} for id in ("c", "d")])
     client.delete_item(TableName=name, Key=key)
     assert units.consumed_since_last_call() == {"read": 0, "write": 5}
     assert units.consumed_since_last_call() == {"read": 0, "write": 0}
     assert units.requests == 7
 
 
-def test_a_refused_request_counts_for_nothing(engine: Engine, name: str) -> None:
-    client = engine.dynamodb()
+def test_a_refused_request_counts_for_nothing(engine: Engine, new_table: Callable[[], str]) -> None:
+    client, name = engine.dynamodb(), new_table()
     units = ConsumedCapacityCounter()
     units.instrument(client)
     with pytest.raises(client.exceptions.ConditionalCheckFailedException):
-        client.put_item(TableName=name, Item={"PK": {"S": "f"}}, ConditionExpression="attribute_exists(PK)")
+        client.put_item(TableName=name, Item=key_of("f"), ConditionExpression="attribute_exists(PK)")
     assert units.consumed_since_last_call() == {"read": 0, "write": 0}
 
 

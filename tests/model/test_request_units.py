@@ -95,18 +95,7 @@ def test_a_company_comes_before_its_members(worlds: dict[int, Table]) -> None:
 def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> None:
     found = list(worlds[10].query_all(p.ORDER_ITEM_COLLECTION, order_id="o1"))
     kinds = list(dict.fromkeys(type(item).__name__ for item in found))
-    assert kinds == [
-        "EarlierTimeline",
-        "ExpiryMarker",
-        "Invoice",
-        "KeptEvent",
-        "Order",
-        "Payment",
-        "Refund",
-        "Return",
-        "Shipment",
-        "StartedPayment",
-    ]
+    assert kinds == sorted(row.type for row in t.rows_beside(t.ORDER) if row is not t.ARCHIVED_ORDER)
 
 
 @pytest.mark.parametrize(

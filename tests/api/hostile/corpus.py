@@ -126,21 +126,8 @@ PATHS: tuple[Callable[[str], str], ...] = (
     lambda path: "/docs/.." + path, lambda path: path + "/x" * 1_000, lambda _: "", lambda _: "/", lambda _: "*",
 )  # fmt: skip
 METHODS = (
-    "GET",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "HEAD",
-    "OPTIONS",
-    "TRACE",
-    "CONNECT",
-    "get",
-    "",
-    "GET ",
-    "\x00",
-    "Ü",
-)
+    "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "", "GET ", "\x00", "Ü",
+)  # fmt: skip
 TOKENS = (
     None, Token("bob"), Token("ann", token_use="id"), Token("ann", token_use=""), Token("ann", client_id="other"),
     Token(""), Token("me"), Token("a#b"), Token("x" * 65), Token("\x00"), Token("ann", ("Staff", "staff ", "staff,x")),
@@ -201,9 +188,8 @@ def _body_mutations(text: str) -> Iterator[Mutation]:
         yield from (Mutation(f"{where} = {value[:40]!r}", _replace_field(way, value)) for value in VALUES)
         yield Mutation(f"{where} is missing", _replace_field(way, None))
         if isinstance(way[-1], str):
-            yield from (
-                Mutation(f"{where} twice", _duplicate_field(way, value)) for value in ("null", "1", '"x"', None)
-            )
+            for value in ("null", "1", '"x"', None):
+                yield Mutation(f"{where} twice", _replace_field(way, value, is_twice=True))
     for way in [(), *_document_paths(document)]:
         if isinstance(_value_at(document, way), dict):
             for name in ("extra", "", "__class__", "__proto__", "version", "customer_id", "x" * 5_000, "\x00", "id "):
@@ -228,37 +214,27 @@ def _value_at(document: Any, way: tuple[str | int, ...]) -> Any:
 PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
-def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """Replace a value in the body with a piece of text. If the text is None, remove the value and its name."""
+def _replace_field(way: tuple[str | int, ...], value: str | None, *, is_twice: bool = False) -> Change:
+    """Replace a value in the body with a piece of text. If the text is None, remove the value and its name.
+
+    `is_twice`: write the name twice instead, with its value, then with the text (None: with its own value again).
+    """
 
     def change(asked: HostileRequest) -> HostileRequest:
+        text = value or ""
         try:
             document = json.loads(asked.body or "")
             inside = _value_at(document, way[:-1])
-            if value is None:
-                del inside[way[-1]]
-            else:
+            if is_twice:
+                first = json.dumps(inside[way[-1]])
+                text = f"{first}, {json.dumps(way[-1])}: {value or first}"
+            if is_twice or value is not None:
                 inside[way[-1]] = PLACEHOLDER
+            else:
+                del inside[way[-1]]
         except (ValueError, LookupError, TypeError, RecursionError):
             return asked  # an earlier mutation removed this place
-        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), value or ""))
-
-    return change
-
-
-def _duplicate_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """Write the name at `way` twice: with its value, then with `value` (None: with its own value again)."""
-
-    def change(asked: HostileRequest) -> HostileRequest:
-        try:
-            document = json.loads(asked.body or "")
-            inside = _value_at(document, way[:-1])
-            first = json.dumps(inside[way[-1]])
-            inside[way[-1]] = PLACEHOLDER
-        except (ValueError, LookupError, TypeError, RecursionError):
-            return asked
-        again = f"{first}, {json.dumps(way[-1])}: {value or first}"
-        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), again))
+        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), text))
 
     return change
 
