@@ -6,6 +6,7 @@ tests compare its entries with the schemas of the OpenAPI document.
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
@@ -20,13 +21,18 @@ from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness
 from proof.support.recorded import PROJECT, Recorded
 from tests.api.conftest import SUPPRESSED
 from tests.api.route_examples import call_successfully, furnish_shop
-from tests.support.served_document import served_document, served_operations
+from tests.support.served_document import served_document
 
 FILE = PROJECT / "page" / "apiExamples.json"
-OPERATIONS = served_operations()
+DOCUMENT = served_document()
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
 CLOSED_SCHEMAS = {
     name: ({"additionalProperties": False} if "properties" in schema else {}) | schema
-    for name, schema in served_document()["components"]["schemas"].items()
+    for name, schema in DOCUMENT["components"]["schemas"].items()
 }
 """The schemas of the document, but without the permission for other fields."""
 
@@ -80,6 +86,54 @@ def problems_of(key: str, examples: Recorded) -> list[str]:
 
 def test_no_example_belongs_to_a_route_that_does_not_exist(examples: Recorded) -> None:
     examples.check_names(set(OPERATIONS))
+
+
+NULL_ELSEWHERE = {
+    "CategoryAnswer": "parent",  # the root category has no parent
+    "CategoryWithAncestors": "parent",
+    "CompanyPage": "company",  # only the first page has the company
+    "AuditAnswer": "sort_key reason values_before values_after",  # null for a tool; not given; new or deleted item
+    "DeliveryAnswer": "status",  # null if no answer came
+    "ImportAnswer": "ended_at",  # null while the import runs
+    "InvoiceAnswer": "address seller",  # null if the customer is erased; if staff had stored no seller
+    # null if the order is archived
+    "OrderAnswer": "customer_name lines address shipping taxes net_prices reverse_charge paid refunded owed credited "
+    "due",
+    "Parcel": "address",  # null if the customer is erased
+    "PaymentEntryAnswer": "payment",  # null if the order is archived
+    "RefundEntryAnswer": "refund",
+    "RatingAnswer": "average",  # null without reviews
+    "Received": "payment_id status",  # null if the event is about nothing that the shop knows
+    "SellerAnswer": "bank",  # null if staff gave none
+    "WebhookAnswer": "paused_by",  # null while it is active
+    "WholeOrder": "order",  # only the first page has the order
+}
+"""By model: fields that no example shows as null, because they are null only as the comment says."""
+
+
+def nulls_of(schema: Any, value: Any) -> Iterator[tuple[str, str, bool]]:
+    """Yield each field of a value whose schema allows null, as (name of the schema, name of the field, is null)."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    schema = DOCUMENT["components"]["schemas"].get(name, schema)
+    for one in value if isinstance(value, list) else ():
+        yield from nulls_of(schema.get("items", {}), one)
+    for field, inside in schema.get("properties", {}).items() if isinstance(value, dict) else ():
+        choices = inside.get("anyOf", [inside])
+        if {"type": "null"} in choices:
+            yield name, field, field in value and value[field] is None
+        for choice in choices:
+            yield from nulls_of(choice, value.get(field))
+
+
+def test_a_field_that_is_never_null_is_not_declared_as_nullable(examples: Recorded) -> None:
+    found: set[tuple[str, str, bool]] = set()
+    for key, example in examples.entries.items():
+        (content,) = OPERATIONS[key]["responses"][str(example["status"])]["content"].values()
+        found.update(nulls_of(content["schema"], example["body"]))
+    is_null = {(name, field) for name, field, null in found if null}
+    elsewhere = {(name, field) for name, fields in NULL_ELSEWHERE.items() for field in fields.split()}
+    assert {(name, field) for name, field, _ in found} - is_null <= elsewhere
+    assert not is_null & elsewhere, "an example shows this null, so delete it from NULL_ELSEWHERE"
 
 
 def test_the_problems_are_those_of_the_api(pytestconfig: pytest.Config) -> None:
