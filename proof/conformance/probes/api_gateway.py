@@ -1,7 +1,7 @@
 """Facts about JWT authorizers of API Gateway's HTTP APIs. "$echo" is a function that returns the claims it gets."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from proof.conformance.probes import sources
@@ -11,61 +11,64 @@ _PASSWORD = "Probe-only-1-password"
 _USER = {"UserPoolId": "$pool", "Username": "probe"}
 
 
-def _cognito(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
-    return Request(service="cognito-idp", operation=operation, parameters=parameters, saves=saves)
-
-
-def _gateway(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
-    return Request(service="apigatewayv2", operation=operation, parameters=parameters, saves=saves)
+_cognito = partial(Request.of, "cognito-idp")
+_NEW_POOL = _cognito("create_user_pool", PoolName="$prefix", saves={"pool": "UserPool.Id"})
+_gateway = partial(Request.of, "apigatewayv2", ApiId="$api")
 
 
 def _signed_in_user(*groups: str) -> tuple[Request, ...]:
     """Return the requests that create a user in these groups and sign the user in."""
     flows = ["ALLOW_ADMIN_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
     app = {"UserPoolId": "$pool", "ClientName": "probe", "ExplicitAuthFlows": flows}
-    signing_in = {
-        "UserPoolId": "$pool",
-        "ClientId": "$client",
-        "AuthFlow": "ADMIN_USER_PASSWORD_AUTH",
-        "AuthParameters": {"USERNAME": "probe", "PASSWORD": _PASSWORD},
-    }
     return (
-        _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
-        _cognito("create_user_pool_client", app, client="UserPoolClient.ClientId"),
-        _cognito("admin_create_user", {"MessageAction": "SUPPRESS", **_USER}),
-        _cognito("admin_set_user_password", {"Password": _PASSWORD, "Permanent": True, **_USER}),
-        *(_cognito("create_group", {"UserPoolId": "$pool", "GroupName": group}) for group in groups),
-        *(_cognito("admin_add_user_to_group", {"GroupName": group, **_USER}) for group in groups),
-        _cognito("admin_initiate_auth", signing_in, token="AuthenticationResult.AccessToken"),
+        _NEW_POOL,
+        _cognito("create_user_pool_client", **app, saves={"client": "UserPoolClient.ClientId"}),
+        _cognito("admin_create_user", MessageAction="SUPPRESS", **_USER),
+        _cognito("admin_set_user_password", Password=_PASSWORD, Permanent=True, **_USER),
+        *(_cognito("create_group", UserPoolId="$pool", GroupName=group) for group in groups),
+        *(_cognito("admin_add_user_to_group", GroupName=group, **_USER) for group in groups),
+        _cognito(
+            "admin_initiate_auth",
+            UserPoolId="$pool",
+            ClientId="$client",
+            AuthFlow="ADMIN_USER_PASSWORD_AUTH",
+            AuthParameters={"USERNAME": "probe", "PASSWORD": _PASSWORD},
+            saves={"token": "AuthenticationResult.AccessToken"},
+        ),
     )
 
 
-_AUTHORIZER = {
-    "ApiId": "$api",
-    "Name": "jwt",
-    "AuthorizerType": "JWT",
-    "IdentitySource": ["$request.header.Authorization"],
-    "JwtConfiguration": {"Audience": ["$client"], "Issuer": "https://cognito-idp.$region.amazonaws.com/$pool"},
-}
-_INTEGRATION = {
-    "ApiId": "$api",
-    "IntegrationType": "AWS_PROXY",
-    "IntegrationUri": "$echo",
-    "PayloadFormatVersion": "2.0",
-}
-_ROUTE = {
-    "ApiId": "$api",
-    "RouteKey": "GET /claims",
-    "AuthorizationType": "JWT",
-    "AuthorizerId": "$authorizer",
-    "Target": "integrations/$integration",
-}
 _API = (
-    _gateway("create_api", {"Name": "$prefix", "ProtocolType": "HTTP"}, api="ApiId", endpoint="ApiEndpoint"),
-    _gateway("create_authorizer", _AUTHORIZER, authorizer="AuthorizerId"),
-    _gateway("create_integration", _INTEGRATION, integration="IntegrationId"),
-    _gateway("create_route", _ROUTE),
-    _gateway("create_stage", {"ApiId": "$api", "StageName": "$default", "AutoDeploy": True}),
+    Request.of(
+        "apigatewayv2",
+        "create_api",
+        Name="$prefix",
+        ProtocolType="HTTP",
+        saves={"api": "ApiId", "endpoint": "ApiEndpoint"},
+    ),
+    _gateway(
+        "create_authorizer",
+        Name="jwt",
+        AuthorizerType="JWT",
+        IdentitySource=["$request.header.Authorization"],
+        JwtConfiguration={"Audience": ["$client"], "Issuer": "https://cognito-idp.$region.amazonaws.com/$pool"},
+        saves={"authorizer": "AuthorizerId"},
+    ),
+    _gateway(
+        "create_integration",
+        IntegrationType="AWS_PROXY",
+        IntegrationUri="$echo",
+        PayloadFormatVersion="2.0",
+        saves={"integration": "IntegrationId"},
+    ),
+    _gateway(
+        "create_route",
+        RouteKey="GET /claims",
+        AuthorizationType="JWT",
+        AuthorizerId="$authorizer",
+        Target="integrations/$integration",
+    ),
+    _gateway("create_stage", StageName="$default", AutoDeploy=True),
 )
 
 
@@ -75,9 +78,8 @@ def _call_as_user_in(
     token: str = "$token",  # noqa: S107  a name in a probe
 ) -> tuple[Request, ...]:
     """Return the requests that create a user in these groups and an API, and call the API with the user's token."""
-    parameters = {"ApiId": "$api", "ApiEndpoint": "$endpoint", "Path": "/claims", "Token": token}
-    call = Request(service="http", operation="get", parameters=parameters, returns=returns)
-    return (*_signed_in_user(*groups), *_API, call)
+    api = {"ApiId": "$api", "ApiEndpoint": "$endpoint", "Path": "/claims"}
+    return (*_signed_in_user(*groups), *_API, Request.of("http", "get", **api, Token=token, returns=returns))
 
 
 PROBES = (
@@ -111,11 +113,8 @@ PROBES = (
     ServiceProbe.of(
         "a_group_name_has_no_spaces",
         "Cognito refuses to create a group with a space in its name.",
-        _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
-        replace(
-            _cognito("create_group", {"UserPoolId": "$pool", "GroupName": "a staff"}),
-            error="InvalidParameterException",
-        ),
+        _NEW_POOL,
+        _cognito("create_group", UserPoolId="$pool", GroupName="a staff", error="InvalidParameterException"),
         source=sources.CREATE_GROUP,
     ),
     ServiceProbe.of(

@@ -27,14 +27,10 @@ def _text(size: int) -> dict[str, str]:
 
 def measured(operation: str, units: Mapping[str, Any] | float, **parameters: Any) -> Request:
     """Return a request that must consume these units: their sum, or the units by path below ConsumedCapacity."""
-    returns = units if isinstance(units, Mapping) else {"CapacityUnits": units}
+    expected = units if isinstance(units, Mapping) else {"CapacityUnits": units}
     in_list = operation.startswith(("transact", "batch"))
-    return Request(
-        service="dynamodb",
-        operation=operation,
-        parameters={**parameters, "ReturnConsumedCapacity": "INDEXES"},
-        returns={f"ConsumedCapacity{'[0]' if in_list else ''}.{path}": value for path, value in returns.items()},
-    )
+    returns = {f"ConsumedCapacity{'[0]' if in_list else ''}.{path}": value for path, value in expected.items()}
+    return Request.of("dynamodb", operation, ReturnConsumedCapacity="INDEXES", returns=returns, **parameters)
 
 
 def _put(units: Mapping[str, Any] | float, **attributes: Any) -> Request:
@@ -42,7 +38,7 @@ def _put(units: Mapping[str, Any] | float, **attributes: Any) -> Request:
 
 
 def _get(units: float, *, consistent: bool, key: Mapping[str, Any] = KEY) -> Request:
-    return measured("get_item", units, TableName="$table", Key=dict(key), ConsistentRead=consistent)
+    return measured("get_item", units, TableName="$table", Key=key, ConsistentRead=consistent)
 
 
 def _query(units: float, *, consistent: bool = True, **more: Any) -> Request:
@@ -61,6 +57,7 @@ def _index_units(table: float, whole: float | None, keys: float | None) -> dict[
 
 
 _probe = partial(ServiceProbe.of, source=sources.UNITS)
+_refused = partial(Request.of, "dynamodb", error="ValidationException")
 _THREE_ITEMS = tuple(put(key=_sort_key(name), text=_text(2_000)) for name in "bcd")
 
 PROBES = (
@@ -257,29 +254,20 @@ PROBES = (
     _probe(
         "an_index_has_no_consistent_reads",
         "A consistent query of a global secondary index is refused with ValidationException.",
-        Request(
-            service="dynamodb",
-            operation="query",
-            parameters={
-                "TableName": "$table",
-                "IndexName": "all",
-                "KeyConditionExpression": "GPK = :g",
-                "ExpressionAttributeValues": {":g": {"S": "g"}},
-                "ConsistentRead": True,
-            },
-            error="ValidationException",
+        _refused(
+            "query",
+            TableName="$table",
+            IndexName="all",
+            KeyConditionExpression="GPK = :g",
+            ExpressionAttributeValues={":g": {"S": "g"}},
+            ConsistentRead=True,
         ),
         source=sources.INDEXES,
     ),
     _probe(
         "an_item_has_at_most_400_kb",
         "A put of an item over 400 KB is refused with ValidationException.",
-        Request(
-            service="dynamodb",
-            operation="put_item",
-            parameters={"TableName": "$table", "Item": {**KEY, "text": _text(400 * 1_024 + 1)}},
-            error="ValidationException",
-        ),
+        _refused("put_item", TableName="$table", Item={**KEY, "text": _text(400 * 1_024 + 1)}),
         source=sources.DYNAMODB_LIMITS,
     ),
     _probe(
@@ -291,34 +279,22 @@ PROBES = (
     _probe(
         "a_batch_write_has_at_most_25_items",
         "BatchWriteItem with 26 items is refused with ValidationException.",
-        Request(
-            service="dynamodb",
-            operation="batch_write_item",
-            parameters={"RequestItems": {"$table": [{"PutRequest": {"Item": _sort_key(f"{n}")}} for n in range(26)]}},
-            error="ValidationException",
+        _refused(
+            "batch_write_item",
+            RequestItems={"$table": [{"PutRequest": {"Item": _sort_key(f"{n}")}} for n in range(26)]},
         ),
         source=sources.BATCH_WRITE,
     ),
     _probe(
         "a_batch_get_has_at_most_100_keys",
         "BatchGetItem with 101 keys is refused with ValidationException.",
-        Request(
-            service="dynamodb",
-            operation="batch_get_item",
-            parameters={"RequestItems": {"$table": {"Keys": [_sort_key(f"{n}") for n in range(101)]}}},
-            error="ValidationException",
-        ),
+        _refused("batch_get_item", RequestItems={"$table": {"Keys": [_sort_key(f"{n}") for n in range(101)]}}),
         source=sources.BATCH_GET,
     ),
     _probe(
         "a_key_is_not_empty",
         "An empty text as a key is refused with ValidationException.",
-        Request(
-            service="dynamodb",
-            operation="put_item",
-            parameters={"TableName": "$table", "Item": {"PK": {"S": ""}, "SK": {"S": "b"}}},
-            error="ValidationException",
-        ),
+        _refused("put_item", TableName="$table", Item={"PK": {"S": ""}, "SK": {"S": "b"}}),
         source=sources.DYNAMODB_LIMITS,
     ),
 )

@@ -12,13 +12,13 @@ def _entry(detail: str = "{}", source: str = "probe") -> dict[str, Any]:
 
 
 def _put_events(*entries: dict[str, Any], **expected: Any) -> Request:
-    return Request(service="events", operation="put_events", parameters={"Entries": list(entries)}, **expected)
+    return Request.of("events", "put_events", Entries=list(entries), **expected)
 
 
 def _receive(returns: Mapping[str, Any]) -> Request:
     seconds = 2 if returns == _NOTHING else 10
-    parameters = {"QueueUrl": "$target", "MaxNumberOfMessages": 10, "WaitTimeSeconds": seconds}
-    return Request(service="sqs", operation="receive_message", parameters=parameters, returns=returns)
+    asked = {"QueueUrl": "$target", "MaxNumberOfMessages": 10, "WaitTimeSeconds": seconds}
+    return Request.of("sqs", "receive_message", **asked, returns=returns)
 
 
 _NOTHING = {"Messages": None}

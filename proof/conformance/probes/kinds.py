@@ -206,6 +206,12 @@ class Request:
     saves: Mapping[str, str] = field(default_factory=dict)
     wait: float = 0
 
+    @classmethod
+    def of(cls, service: str, operation: str, **values: Any) -> "Request":
+        """Return a request. `values`: the parameters, which begin with a capital letter, and the other fields."""
+        parameters = {name: values.pop(name) for name in [*values] if name[0].isupper()}
+        return cls(service=service, operation=operation, parameters=parameters, **values)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceProbe(Probe):

@@ -8,32 +8,17 @@ from proof.conformance.probes.kinds import ALWAYS, QueueProbe, Request, ServiceP
 
 
 def _send(body: str, queue: str = "$queue", **expected: Any) -> Request:
-    return Request(
-        service="sqs", operation="send_message", parameters={"QueueUrl": queue, "MessageBody": body}, **expected
-    )
+    return Request.of("sqs", "send_message", QueueUrl=queue, MessageBody=body, **expected)
 
 
 def _receive(visibility: int, queue: str = "$queue", **expected: Any) -> Request:
-    return Request(
-        service="sqs",
-        operation="receive_message",
-        parameters={
-            "QueueUrl": queue,
-            "VisibilityTimeout": visibility,
-            "WaitTimeSeconds": 1,
-            "AttributeNames": ["ApproximateReceiveCount"],
-        },
-        **expected,
-    )
+    counted = {"WaitTimeSeconds": 1, "AttributeNames": ["ApproximateReceiveCount"]}
+    return Request.of("sqs", "receive_message", QueueUrl=queue, VisibilityTimeout=visibility, **counted, **expected)
 
 
 def _change_visibility(seconds: int, queue: str = "$queue", **expected: Any) -> Request:
-    return Request(
-        service="sqs",
-        operation="change_message_visibility",
-        parameters={"QueueUrl": queue, "ReceiptHandle": "$handle", "VisibilityTimeout": seconds},
-        **expected,
-    )
+    received = {"QueueUrl": queue, "ReceiptHandle": "$handle"}
+    return Request.of("sqs", "change_message_visibility", VisibilityTimeout=seconds, **received, **expected)
 
 
 def _count(times: int) -> dict[str, str]:
@@ -98,14 +83,7 @@ PROBES = (
         "A deleted message does not return, and deleting it again succeeds.",
         _send("a"),
         _receive(1, saves=_HANDLE),
-        *(
-            Request(
-                service="sqs",
-                operation="delete_message",
-                parameters={"QueueUrl": "$queue", "ReceiptHandle": "$handle"},
-            ),
-        )
-        * 2,
+        *(Request.of("sqs", "delete_message", QueueUrl="$queue", ReceiptHandle="$handle"),) * 2,
         _receive(1, returns=_NOTHING, wait=1),
         source=sources.DELETE_MESSAGE,
     ),
@@ -135,13 +113,11 @@ PROBES = (
     ServiceProbe.of(
         "a_batch_has_at_most_ten_messages",
         "SendMessageBatch refuses 11 messages.",
-        Request(
-            service="sqs",
-            operation="send_message_batch",
-            parameters={
-                "QueueUrl": "$queue",
-                "Entries": [{"Id": f"{n}", "MessageBody": "a"} for n in range(11)],
-            },
+        Request.of(
+            "sqs",
+            "send_message_batch",
+            QueueUrl="$queue",
+            Entries=[{"Id": f"{n}", "MessageBody": "a"} for n in range(11)],
             error="AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
         ),
         source=sources.SEND_BATCH,

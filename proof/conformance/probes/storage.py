@@ -6,40 +6,27 @@ from proof.conformance.probes import sources
 from proof.conformance.probes.kinds import Request, ServiceProbe
 
 
-def _put(body: str, bucket: str = "$bucket", *, error: str | None = None, **more: Any) -> Request:
-    saves = more.pop("saves", {})
-    parameters = {"Bucket": bucket, "Key": "a/b", "Body": body, **more}
-    return Request(service="s3", operation="put_object", parameters=parameters, error=error, saves=saves)
+def _put(body: str, bucket: str = "$bucket", **more: Any) -> Request:
+    return Request.of("s3", "put_object", Bucket=bucket, Key="a/b", Body=body, **more)
 
 
 def _size(size: int, bucket: str = "$bucket") -> Request:
-    parameters = {"Bucket": bucket, "Key": "a/b"}
-    return Request(service="s3", operation="head_object", parameters=parameters, returns={"ContentLength": size})
+    return Request.of("s3", "head_object", Bucket=bucket, Key="a/b", returns={"ContentLength": size})
 
 
 def _mail(sender: str, *, to: str = "success@simulator.amazonses.com", headers: Any = (), **expected: Any) -> Request:
     body = {"Subject": {"Data": "Order"}, "Body": {"Text": {"Data": "Thank you"}}}
     if headers:
         body |= {"Headers": headers}
-    return Request(
-        service="sesv2",
-        operation="send_email",
-        parameters={
-            "FromEmailAddress": sender,
-            "Destination": {"ToAddresses": [to]},
-            "Content": {"Simple": body},
-        },
-        **expected,
-    )
+    addresses = {"FromEmailAddress": sender, "Destination": {"ToAddresses": [to]}}
+    return Request.of("sesv2", "send_email", **addresses, Content={"Simple": body}, **expected)
 
 
 SUPPRESSED = "success+probe@simulator.amazonses.com"
 
 
-def _suppression(operation: str, *, error: str | None = None, returns: Any = None, **more: Any) -> Request:
-    parameters = {"EmailAddress": SUPPRESSED, **more}
-    operation = f"{operation}_suppressed_destination"
-    return Request(service="sesv2", operation=operation, parameters=parameters, error=error, returns=returns or {})
+def _suppression(operation: str, **more: Any) -> Request:
+    return Request.of("sesv2", f"{operation}_suppressed_destination", EmailAddress=SUPPRESSED, **more)
 
 
 PROBES = (
@@ -64,7 +51,7 @@ PROBES = (
         "In a bucket with versions, If-None-Match * creates an object whose current version is a delete marker.",
         _put("one", "$versioned", IfNoneMatch="*"),
         _put("one", "$versioned", IfNoneMatch="*", error="PreconditionFailed"),
-        Request(service="s3", operation="delete_object", parameters={"Bucket": "$versioned", "Key": "a/b"}),
+        Request.of("s3", "delete_object", Bucket="$versioned", Key="a/b"),
         _put("second", "$versioned", IfNoneMatch="*"),
         _size(6, "$versioned"),
         source=sources.CONDITIONAL_WRITES,
@@ -81,9 +68,7 @@ PROBES = (
     ServiceProbe.of(
         "a_missing_object_has_an_error_code",
         "GetObject of a missing object fails with NoSuchKey.",
-        Request(
-            service="s3", operation="get_object", parameters={"Bucket": "$bucket", "Key": "none"}, error="NoSuchKey"
-        ),
+        Request.of("s3", "get_object", Bucket="$bucket", Key="none", error="NoSuchKey"),
         source=sources.CONDITIONAL_WRITES.replace("conditional-writes", "download-objects"),
     ),
     ServiceProbe.of(

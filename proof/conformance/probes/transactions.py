@@ -4,7 +4,7 @@ from typing import Any
 
 from proof.conformance.probes import sources
 from proof.conformance.probes.kinds import Request, ServiceProbe
-from proof.conformance.probes.stream_records import KEY, ONE, put
+from proof.conformance.probes.stream_records import KEY, ONE, TWO, put, to_table
 
 _TOKEN = "token-of-$prefix"  # new in each run, because a token is valid for 10 minutes in all tables of an account
 _OTHER_KEY = {"PK": {"S": "a"}, "SK": {"S": "c"}}
@@ -13,9 +13,7 @@ _CANCELED = "TransactionCanceledException"
 
 def transact(*actions: dict[str, Any], **more: Any) -> Request:
     """Return a request for a transaction. `more`: the error, the expected values, and further parameters."""
-    expected = {name: more.pop(name) for name in ("error", "returns") if name in more}
-    parameters = {"TransactItems": list(actions), **more}
-    return Request(service="dynamodb", operation="transact_write_items", parameters=parameters, **expected)
+    return Request.of("dynamodb", "transact_write_items", TransactItems=list(actions), **more)
 
 
 def add(amount: str, key: dict[str, Any] = KEY) -> dict[str, Any]:
@@ -33,8 +31,13 @@ def check_absent(key: dict[str, Any] = KEY, **more: str) -> dict[str, Any]:
 
 def get(expected: Any, key: dict[str, Any] = KEY) -> Request:
     """Return a request that reads the attribute `n`, which must have this value. None: the item must not exist."""
-    parameters = {"TableName": "$table", "Key": key, "ConsistentRead": True}
-    return Request(service="dynamodb", operation="get_item", parameters=parameters, returns={"Item.n.N": expected})
+    return to_table("get_item", Key=key, ConsistentRead=True, returns={"Item.n.N": expected})
+
+
+def _create(item: dict[str, Any], **more: Any) -> Request:
+    """Return a request that must fail, because the item exists."""
+    condition = {"ConditionExpression": "attribute_not_exists(PK)"}
+    return to_table("put_item", Item=item, error="ConditionalCheckFailedException", **condition, **more)
 
 
 PROBES = (
@@ -157,34 +160,14 @@ PROBES = (
         "a_failed_condition_returns_the_item",
         "A conditional write that fails with ALL_OLD returns the item with ConditionalCheckFailedException.",
         put(n=ONE),
-        Request(
-            service="dynamodb",
-            operation="put_item",
-            parameters={
-                "TableName": "$table",
-                "Item": KEY,
-                "ConditionExpression": "attribute_not_exists(PK)",
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            },
-            error="ConditionalCheckFailedException",
-            returns={"Item.n.N": "1"},
-        ),
+        _create(KEY, ReturnValuesOnConditionCheckFailure="ALL_OLD", returns={"Item.n.N": "1"}),
         source=sources.PUT_ITEM,
     ),
     ServiceProbe.of(
         "a_failed_condition_writes_nothing",
         "A conditional write that fails changes nothing.",
         put(n=ONE),
-        Request(
-            service="dynamodb",
-            operation="put_item",
-            parameters={
-                "TableName": "$table",
-                "Item": {**KEY, "n": {"N": "2"}},
-                "ConditionExpression": "attribute_not_exists(PK)",
-            },
-            error="ConditionalCheckFailedException",
-        ),
+        _create({**KEY, "n": TWO}),
         get("1"),
         source=sources.PUT_ITEM,
     ),
