@@ -236,7 +236,9 @@ def _mapping_script(probe: MappingProbe) -> str:
         *_create_table("log", TWO_KEYS | ON_DEMAND),
         *_create_table("table", TWO_KEYS | STREAM | (ONE_PARTITION if one_partition else ON_DEMAND)),
         "stream = client('dynamodb').describe_table(TableName=table)['Table']['LatestStreamArn']",
-        "create_function(undo, log)",
+        "allowed = {'Effect': 'Allow', 'Action': ['dynamodb:*', 's3:*', 'sqs:*'], 'Resource': '*'}",
+        "environment = {'Variables': {'LOG': log}}",
+        "new_function(client, undo, prefix, FUNCTION, (allowed,), Timeout=3, Environment=environment)",
     ]
     settings = {"StartingPosition": "TRIM_HORIZON", **probe.settings}
     destination = settings.pop("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
@@ -255,7 +257,7 @@ def _mapping_script(probe: MappingProbe) -> str:
         start.append("print('refused' if 'Error' in answer else 'accepted  <- DIFFERS: AWS refuses these settings')")
         start.append("if 'UUID' in answer:")
         start.append("    client('lambda').delete_event_source_mapping(UUID=answer['UUID'])")
-        return _with_functions([HEAD, _function_source(probe), CREATE_FUNCTION, SEND], [*create, *start])
+        return _with_functions([HEAD, _function_source(probe), SEND], [*create, *start])
     start += [
         "start = lambda: client('lambda').create_event_source_mapping(**request)['UUID']",
         "mapping = retry_until_role_is_known(start)",
@@ -285,7 +287,7 @@ def _mapping_script(probe: MappingProbe) -> str:
     if destination:
         show.append(f"print({'AWS sends: ' + (', '.join(map(str, probe.failed_batches)) or 'nothing')!r})")
     body = [*create, "", *_writes(probe, late=False), *start, "", *_writes(probe, late=True), *show]
-    return _with_functions([HEAD, _function_source(probe), CREATE_FUNCTION, CALLS], body)
+    return _with_functions([HEAD, _function_source(probe), CALLS], body)
 
 
 def _times(calls: tuple[Call, ...]) -> str:
@@ -323,25 +325,6 @@ def _write(first: int, count: int, write: Write) -> Iterator[str]:
     yield textwrap.indent(put, "    " if count > 1 else "")
 
 
-CREATE_FUNCTION = """
-
-def create_function(undo: ExitStack, log: str) -> None:
-    iam, functions, code = client('iam'), client('lambda'), io.BytesIO()
-    trust = {'Effect': 'Allow', 'Principal': {'Service': 'lambda.amazonaws.com'}, 'Action': 'sts:AssumeRole'}
-    allow = {'Effect': 'Allow', 'Action': ['dynamodb:*', 's3:*', 'sqs:*'], 'Resource': '*'}
-    policies = [json.dumps({'Version': '2012-10-17', 'Statement': [one]}) for one in (trust, allow)]
-    role = iam.create_role(RoleName=prefix, AssumeRolePolicyDocument=policies[0])['Role']['Arn']
-    undo.callback(iam.delete_role, RoleName=prefix)
-    iam.put_role_policy(RoleName=prefix, PolicyName='all', PolicyDocument=policies[1])
-    undo.callback(iam.delete_role_policy, RoleName=prefix, PolicyName='all')
-    with zipfile.ZipFile(code, 'w') as archive:
-        archive.writestr('function.py', FUNCTION)
-    request = {'FunctionName': prefix, 'Runtime': 'python3.13', 'Handler': 'function.handler', 'Role': role}
-    request |= {'Timeout': 3, 'Code': {'ZipFile': code.getvalue()}, 'Environment': {'Variables': {'LOG': log}}}
-    retry_until_role_is_known(lambda: functions.create_function(**request))
-    undo.callback(functions.delete_function, FunctionName=prefix)
-    functions.get_waiter('function_active_v2').wait(FunctionName=prefix)
-"""
 CALLS = """
 def calls(log: str) -> list[tuple[list[int], float]]:
     key = {'KeyConditionExpression': 'PK = :call', 'ExpressionAttributeValues': {':call': {'S': 'call'}}}

@@ -1,9 +1,7 @@
 """Resources in an AWS account, or in an emulator of AWS, for the probes. Everything is deleted at the end."""
 
-import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,9 +11,8 @@ from typing import Any
 from botocore.exceptions import ClientError, WaiterError
 
 from proof.conformance.runners import function
-from proof.conformance.runners.resources import new_bucket, new_queue, retry_until_role_is_known
+from proof.conformance.runners.resources import new_bucket, new_function, new_queue
 
-TRUST = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
 TWO_KEYS = {
     "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
@@ -47,7 +44,7 @@ class Deployment:
         self.create_table(self.state_table, TWO_KEYS | ON_DEMAND)
         self.bucket = new_bucket(self.client, self.undo, f"{self.prefix}-failures")
         self.wait_for_table(self.state_table)
-        self.function = self._create_function(self._create_role())
+        self._create_function()
 
     def create_table(self, name: str, request: Mapping[str, Any]) -> None:
         """Start to create a table. Before the first use, call `wait_for_table`."""
@@ -68,7 +65,7 @@ class Deployment:
     def create_mapping(self, source_arn: str, settings: Mapping[str, Any]) -> str:
         """Create a mapping from a stream or a queue to the function, and return its id."""
         client = self.client("lambda")
-        request = {"FunctionName": self.function, "EventSourceArn": source_arn, **settings}
+        request = {"FunctionName": self.prefix, "EventSourceArn": source_arn, **settings}
         mapping_id: str = client.create_event_source_mapping(**request)["UUID"]
         self.undo.callback(self._delete_mapping, mapping_id)
         return mapping_id
@@ -117,41 +114,25 @@ class Deployment:
                 sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
         return bodies
 
-    def _create_role(self) -> str:
-        iam = self.client("iam")
-        trust = {"Version": "2012-10-17", "Statement": [TRUST]}
-        arn: str = iam.create_role(RoleName=self.prefix, AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
-        self.undo.callback(iam.delete_role, RoleName=self.prefix)
-        policy = {"Version": "2012-10-17", "Statement": list(_permissions(self.prefix))}
-        iam.put_role_policy(RoleName=self.prefix, PolicyName="probes", PolicyDocument=json.dumps(policy))
-        self.undo.callback(iam.delete_role_policy, RoleName=self.prefix, PolicyName="probes")
-        return arn
-
-    def _create_function(self, role: str) -> str:
-        client, code = self.client("lambda"), io.BytesIO()
-        with zipfile.ZipFile(code, "w") as archive:
-            archive.write(Path(function.__file__), "function.py")
-        request: dict[str, Any] = {
-            "FunctionName": self.prefix,
-            "Runtime": "python3.13",
-            "Handler": "function.handler",
-            "Role": role,
-            "Timeout": function.TIMEOUT_SECONDS,
-            "MemorySize": 1024,
-            "Code": {"ZipFile": code.getvalue()},
-            "Environment": {"Variables": {"STATE_TABLE": self.state_table, **self.environment}},
-        }
-        retry_until_role_is_known(lambda: client.create_function(**request))
-        self.undo.callback(client.delete_function, FunctionName=self.prefix)
+    def _create_function(self) -> None:
+        client = self.client("lambda")
         try:
-            client.get_waiter("function_active_v2").wait(FunctionName=self.prefix, WaiterConfig={"MaxAttempts": 60})
+            new_function(
+                self.client,
+                self.undo,
+                self.prefix,
+                Path(function.__file__).read_text(encoding="utf-8"),
+                tuple(_permissions(self.prefix)),
+                Timeout=function.TIMEOUT_SECONDS,
+                MemorySize=1024,
+                Environment={"Variables": {"STATE_TABLE": self.state_table, **self.environment}},
+            )
         except WaiterError as error:
             raise NoFunctions(f"the system does not start a function: {error}") from error
         # Without this check, every fact would differ on an emulator that cannot run functions.
         answer = client.invoke(FunctionName=self.prefix, Payload=json.dumps({"Records": []}))["Payload"].read()
         if answer != b"null":
             raise NoFunctions(f"the system cannot run a function: it answers {answer.decode(errors='replace')[:200]!r}")
-        return self.prefix
 
     def _delete_table(self, name: str) -> None:
         self.client("dynamodb").get_waiter("table_exists").wait(TableName=name)

@@ -87,23 +87,36 @@ def create_versioned(client: Client, undo: ExitStack, prefix: str) -> dict[str, 
     return {"versioned": bucket}
 
 
+def new_function(
+    client: Client, undo: ExitStack, name: str, source: str, allowed: tuple[Any, ...] = (), **settings: Any
+) -> str:
+    """Create a function with this source, wait until Lambda can invoke it, and return its ARN.
+
+    `allowed`: the statements of its policy. `settings`: further parameters of CreateFunction."""
+    iam, functions, code = client("iam"), client("lambda"), io.BytesIO()
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    policies = [json.dumps({"Version": "2012-10-17", "Statement": rules}) for rules in ([trust], allowed)]
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policies[0])["Role"]["Arn"]
+    undo.callback(iam.delete_role, RoleName=name)
+    if allowed:
+        iam.put_role_policy(RoleName=name, PolicyName="probes", PolicyDocument=policies[1])
+        undo.callback(iam.delete_role_policy, RoleName=name, PolicyName="probes")
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("function.py", source)
+    request = {"FunctionName": name, "Runtime": "python3.13", "Handler": "function.handler", "Role": role, **settings}
+    made = retry_until_role_is_known(lambda: functions.create_function(**request, Code={"ZipFile": code.getvalue()}))
+    undo.callback(functions.delete_function, FunctionName=name)
+    functions.get_waiter("function_active_v2").wait(FunctionName=name, WaiterConfig={"MaxAttempts": 60})
+    return str(made["FunctionArn"])
+
+
 def create_echo(client: Client, undo: ExitStack, prefix: str) -> dict[str, str]:
     """Create a function that returns the claims that it gets, and let API Gateway invoke it."""
-    iam, functions, code = client("iam"), client("lambda"), io.BytesIO()
-    allow = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    trust = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
-    role = iam.create_role(RoleName=prefix, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
-    undo.callback(iam.delete_role, RoleName=prefix)
     echo = "def handler(event, context):\n    return event['requestContext']['authorizer']['jwt']['claims']\n"
-    with zipfile.ZipFile(code, "w") as archive:
-        archive.writestr("echo.py", echo)
-    request = {"FunctionName": prefix, "Runtime": "python3.13", "Handler": "echo.handler", "Role": role}
-    made = retry_until_role_is_known(lambda: functions.create_function(**request, Code={"ZipFile": code.getvalue()}))
-    undo.callback(functions.delete_function, FunctionName=prefix)
-    functions.get_waiter("function_active_v2").wait(FunctionName=prefix)
+    arn = new_function(client, undo, prefix, echo)
     allowed = {"StatementId": "api", "Action": "lambda:InvokeFunction", "Principal": "apigateway.amazonaws.com"}
-    functions.add_permission(FunctionName=prefix, **allowed)
-    return {"echo": made["FunctionArn"]}
+    client("lambda").add_permission(FunctionName=prefix, **allowed)
+    return {"echo": arn}
 
 
 def retry_until_role_is_known(request: Callable[[], Any]) -> Any:

@@ -12,14 +12,9 @@ from botocore.exceptions import ClientError
 
 from proof.conformance.probes.kinds import Request, ServiceProbe
 from proof.conformance.runners import resources
-from proof.conformance.runners.deployment import STREAM
+from proof.conformance.runners.deployment import ON_DEMAND, STREAM, TWO_KEYS
 
 INDEX_KEYS = [{"AttributeName": "GPK", "KeyType": "HASH"}, {"AttributeName": "GSK", "KeyType": "RANGE"}]
-TABLE: Mapping[str, Any] = {
-    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
-    "BillingMode": "PAY_PER_REQUEST",
-}
 INDEXES: Mapping[str, Any] = {
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GPK", "GSK")],
     "GlobalSecondaryIndexes": [
@@ -72,7 +67,7 @@ def table_request(probe: ServiceProbe) -> dict[str, Any]:
     """Return the request for the table of a probe, with the indexes and the stream only if the probe uses them."""
     with_indexes = INDEXES if "GPK" in str(probe.requests) else {}
     has_stream = any(request.service == "stream" for request in probe.requests)
-    return {**TABLE, **with_indexes, **(STREAM if has_stream else {})}
+    return {**TWO_KEYS, **ON_DEMAND, **with_indexes, **(STREAM if has_stream else {})}
 
 
 def check(probe: ServiceProbe, system: System) -> str:
