@@ -26,6 +26,7 @@ from typing import Any
 
 import boto3
 
+from functions.adapters import object_store
 from local.laptop.load_test import check_orders
 from local.world.dynamodb_engine import TTL_ATTRIBUTE
 from ops import targets
@@ -162,7 +163,7 @@ def destroy(target: DeployedTarget) -> Outcome:
     if not _exists(client, target.stack):
         return Outcome(OK, "there was no stack to destroy")
     for name in _physical_ids(client, target.stack, "AWS::S3::Bucket"):
-        _empty_bucket(name)
+        object_store.delete_all_versions(name, "", lambda key: False)
     command = [*CDK, "destroy", "--all", "--force", "--context", f"stage={target.stage}"]
     code = target.run(command, PROJECT)
     target.__dict__.pop("shop", None)
@@ -186,16 +187,6 @@ def _physical_ids(client: Any, stack: str, resource_type: str) -> list[str]:
         for one in found
         if one["ResourceType"] == resource_type and one["ResourceStatus"] != "DELETE_COMPLETE"
     ]
-
-
-def _empty_bucket(name: str) -> None:
-    """Delete all objects of a bucket, with their old versions."""
-    client: Any = boto3.client("s3")
-    for page in client.get_paginator("list_object_versions").paginate(Bucket=name):
-        marks = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        if marks:
-            objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in marks]
-            client.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
 
 
 # alarms ---------------------------------------------------------------------------------------------------------------

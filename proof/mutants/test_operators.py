@@ -1,9 +1,7 @@
-"""The gate detects a fault in a tested line, reports one that no test sees, and fails if a detected fault is lost."""
+"""The gate detects a fault in a tested line, and names one that no test sees."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,17 +28,12 @@ def test_each_kind_of_fault_is_found_and_changes_the_function() -> None:
 
 
 @pytest.mark.slow
-def test_a_detected_fault_that_fewer_tests_miss_is_named(tmp_path: Path) -> None:
-    module, out = "functions/model/money.py", tmp_path / "before.json"
-    command = [sys.executable, "-m", "proof.mutants.operators", module, "--count", "8"]
+def test_a_fault_that_fewer_tests_miss_survives() -> None:
+    def run(tests: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "proof.mutants.operators", "functions/model/money.py", tests, "--count", "8"]
+        return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], cwd=PROJECT, capture_output=True, text=True, check=False)
-
-    assert run("--out", str(out), "--", "tests/model/test_money.py").returncode == 0
-    detected = [name for name, one in json.loads(out.read_text()).items() if one == DETECTED]
+    detected = [line for line in run("tests/model/test_money.py").stdout.splitlines() if line.startswith(DETECTED)]
     assert detected
-    fewer = run("--before", str(out), "--", "tests/model/test_events.py")
-    assert (fewer.returncode, f"{SURVIVED}: {detected[0]}" in fewer.stdout) == (1, True)
-    assert f"No longer detected: {detected[0]}" in fewer.stdout
-    assert run("--", "tests/model/no_such_test.py").returncode == 2
+    assert detected[0].replace(DETECTED, SURVIVED) in run("tests/model/test_events.py").stdout
+    assert run("tests/model/no_such_test.py").returncode == 2
