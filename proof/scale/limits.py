@@ -153,7 +153,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
 )  # fmt: skip
 BY_ID: Mapping[str, Limit] = {limit.id: limit for limit in LIMITS}
-NEW_ACCOUNT: Mapping[str, float] = {"lambda-concurrency": 10, "ses-rate": 1, "ses-day": 200}
+NEW_ACCOUNT: Mapping[str, float] = {"lambda-concurrency": 10, "ses-day": 200}
 """The lower values of a new account: SES is in its sandbox, and Lambda allows few concurrent invocations.
 
 https://docs.aws.amazon.com/ses/latest/dg/request-production-access.html

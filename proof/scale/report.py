@@ -252,36 +252,15 @@ def _limit_link(limit: str) -> str:
 
 
 def _mail_sections() -> Iterator[str]:
-    per, default, new = per_order()["mails"], limits.defaults(), NEW_ACCOUNT
+    per, concurrency = per_order(), NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
-An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
-Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and the
-shop retries a mail that SES refuses for three days. The last column is the backlog of mails after one hour with 100
-orders a second.
-"""
-    rows = []
-    for title, rate, daily in (
-        ("SES in the sandbox (only verified recipients)", new["ses-rate"], new["ses-day"]),
-        ("SES after production access", default["ses-rate"], default["ses-day"]),
-        ("SES raised", limits.BY_ID["ses-rate"].raised or 0, limits.BY_ID["ses-day"].raised or 0),
-    ):
-        backlog = max(0.0, 100 * per - rate * MAIL_SHARE) * 3_600
-        a_day = f"{daily / per:,.0f}"
-        rows.append(
-            (
-                title,
-                f"{rate:,g} a second, {daily:,.0f} a day",
-                f"{rate * MAIL_SHARE / per:,.2f}",
-                a_day,
-                f"{backlog:,.0f} mails",
-            )
-        )
-    yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
-    concurrency = NEW_ACCOUNT["lambda-concurrency"]
-    yield f"""
+An order causes {per["mails"]:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate
+([orders a second with SES's quotas](quotas.md#quotas-to-raise)). Mails above the rate wait in their queue and delay no
+parcel. But a queue keeps a message for only four days, and the shop retries a mail that SES refuses for three days.
+
 A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). All
-invocations for an order together take {per_order()["lambda-seconds"]:.1f} seconds, so the account can process at most
-{concurrency / per_order()["lambda-seconds"]:.1f} orders a second.
+invocations for an order together take {per["lambda-seconds"]:.1f} seconds, so the account can process at most
+{concurrency / per["lambda-seconds"]:.1f} orders a second.
 """
 
 
