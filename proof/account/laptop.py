@@ -8,7 +8,6 @@ import sys
 from contextlib import ExitStack
 from itertools import chain
 
-from local.laptop.aws_process import LocalAws
 from local.laptop.load_test import check_mails
 from local.laptop.own_shop import run_own_shop
 from local.laptop.shop_client import PROJECT, RunningShop
@@ -33,7 +32,7 @@ class LocalTarget:
 
     def __init__(self, *, orders: int = 100) -> None:
         self.orders = orders
-        self._started = ExitStack()
+        self.started = ExitStack()
         self.running: RunningShop | None = None
 
     @property
@@ -49,27 +48,18 @@ class LocalTarget:
         assert self.running is not None
         return self.running
 
-    @property
-    def local_aws(self) -> LocalAws:
-        return self._shop.aws
-
-    def start(self) -> None:
-        """Start the shop without its simulated warehouse. The steps that need a warehouse act as the warehouse."""
-        self.running = self._started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
-
-    def stop(self) -> None:
-        self.running = None
-        self._started.close()
-
 
 def start(target: LocalTarget) -> Outcome:
-    target.start()
+    """Start the shop without its simulated warehouse. The steps that need a warehouse act as the warehouse."""
+    target.running = target.started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
     return Outcome(OK, "the synthesized template and the real handlers run in processes of their own")
 
 
 def burst(target: LocalTarget) -> Outcome:
     """Place and pay many orders at the same time, and check also that the local SES sent no mail twice."""
-    return shop_steps.burst(target, lambda placed: check_mails(target.local_aws, placed))
+    assert target.running is not None
+    aws = target.running.aws
+    return shop_steps.burst(target, lambda placed: check_mails(aws, placed))
 
 
 def rehearse_upgrade(_: LocalTarget) -> Outcome:
@@ -88,5 +78,6 @@ def play_probes(_: LocalTarget) -> Outcome:
 
 
 def stop(target: LocalTarget) -> Outcome:
-    target.stop()
+    target.running = None
+    target.started.close()
     return Outcome(OK, "the shop and its files are deleted")

@@ -26,7 +26,16 @@ def build_report(results: Sequence[Result], *, target: str, dollars: float | Non
         **facts,
         "seconds": round(sum(one.seconds for one in results), 1),
         "estimated_dollars": None if dollars is None else round(dollars, 2),
-        "steps": [_step(one) for one in results],
+        "steps": [
+            {
+                "name": one.step.name,
+                "proves": one.step.proves,
+                "result": one.outcome.status,
+                "seen": one.outcome.seen,
+                "seconds": round(one.seconds, 1),
+            }
+            for one in results
+        ],
         "differences": [
             {"probe": name, "found": result.removeprefix(DIFFERS), "listed": name in one.outcome.listed}
             for one in results
@@ -35,23 +44,9 @@ def build_report(results: Sequence[Result], *, target: str, dollars: float | Non
         ],
         "probes": {name: result for one in results for name, result in one.outcome.probes.items()},
     }
-    hidden: dict[str, Any] = json.loads(_hide_account(json.dumps(report)))
+    # Errors of AWS contain the number of the account in ARNs.
+    hidden: dict[str, Any] = json.loads(re.sub(r"(?<!\d)\d{12}(?!\d)", "111122223333", json.dumps(report)))
     return hidden
-
-
-def _step(one: Result) -> dict[str, Any]:
-    return {
-        "name": one.step.name,
-        "proves": one.step.proves,
-        "result": one.outcome.status,
-        "seen": one.outcome.seen,
-        "seconds": round(one.seconds, 1),
-    }
-
-
-def _hide_account(text: str) -> str:
-    """Replace the account numbers in a text. Errors of AWS contain them in ARNs."""
-    return re.sub(r"(?<!\d)\d{12}(?!\d)", "111122223333", text)
 
 
 def _version() -> str:

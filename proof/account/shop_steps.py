@@ -20,7 +20,7 @@ from ops.api_client import UnexpectedResponse
 from ops.commands.canary_setup import set_up_canary
 from ops.commands.drift import DriftCheck, format_report
 from ops.commands.smoke import StageTarget, run_smoke
-from ops.failures.failure_store import DeadLetterQueueInfo, FailureRepository
+from ops.failures.failure_store import FailureRepository
 from ops.failures.redrive import redrive_entries
 from ops.scenarios import EffectMissing, ScenarioClients, wait_until
 from ops.targets import ShopTarget
@@ -81,7 +81,8 @@ def poison_and_redrive(target: ShopOfTarget) -> Outcome:
         order = place_paid_order(people)
         _wait(target, "both parked records of the unreadable order", lambda: len(parked(failures, poison)) >= 2)
         _wait(target, "the delivery of an order behind the unreadable one", lambda: is_delivered(people, order))
-        delete_poison_order(target.shop, poison)
+        key = ORDER.key(order_id=poison)
+        target.shop.client("dynamodb").delete_item(TableName=target.shop.outputs["TableName"], Key=key)
         stuck = make_dead_letter(target, people, failures)
         publish = make_publisher(target.shop.shop.table.new_backoff, target.shop.client("events"), target.shop.bus_name)
         result = redrive_entries(failures, target.shop.shop, publish, lambda entry: not entry.redriven)
@@ -109,10 +110,6 @@ def write_poison_order(shop: ShopTarget) -> str:
     return order_id
 
 
-def delete_poison_order(shop: ShopTarget, order_id: str) -> None:
-    shop.client("dynamodb").delete_item(TableName=shop.outputs["TableName"], Key=ORDER.key(order_id=order_id))
-
-
 def parked(failures: FailureRepository, order_id: str) -> list[str]:
     """Return the keys of an order's parked records, which the shop stored because it could not process them."""
     return [entry.key for entry in failures.list_entries() if order_id in json.dumps(failures.read_document(entry.key))]
@@ -125,18 +122,14 @@ def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: Fa
         order = place_paid_order(people)
 
         def is_dead() -> bool:
-            receive_once(target.shop, queue)
+            # Receive the messages without deleting them, like a worker that fails.
+            target.shop.client("sqs").receive_message(
+                QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=0, WaitTimeSeconds=1
+            )
             return sum(failures.count_messages(queue.url)) > 0
 
         _wait(target, "the dead letter", is_dead)
     return order
-
-
-def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
-    """Receive the messages of the queue without deleting them, like a worker that fails."""
-    shop.client("sqs").receive_message(
-        QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=0, WaitTimeSeconds=1
-    )
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import pytest
 
 from functions.api.http import context
 from functions.dynamodb.capacity import READ_OPERATIONS
-from functions.handlers.api import handler as api_handler
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets, subscriptions
@@ -41,8 +40,6 @@ ENVIRONMENT = {
 }
 LOGGERS = ("orderstream", "orderstream.counts")
 unique_numbers = count(1)
-Handler = Callable[[dict[str, Any], Any], Any]
-Quantities = Mapping[str, int]
 
 
 # measuring ------------------------------------------------------------------------------------------------------------
@@ -81,17 +78,10 @@ def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
         params["ReturnConsumedCapacity"] = "TOTAL"
 
 
-class NullStream(io.TextIOBase):
-    """A stream that discards all output. Do not close it, because loggers may keep it after the `with` block."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
 @contextmanager
 def discard_logs() -> Iterator[None]:
     """Discard logs and metrics in the `with` block. The shop still renders them, so this time counts."""
-    nowhere = NullStream()
+    nowhere = io.StringIO()  # it stays open, because loggers may keep it after the `with` block
     with contextlib.redirect_stdout(nowhere):
         handlers = [
             each for name in LOGGERS for each in logging.getLogger(name).handlers if type(each) is logging.StreamHandler
@@ -119,7 +109,7 @@ class BenchShop:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
             products.receive_stock(shop, STAFF, f"first {id}", id, FULL_STOCK)
 
-    def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
+    def place(self, customer_id: str, key: str, quantities: Mapping[str, int]) -> str:
         wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
         return placing.place_order(self.harness.shop, caller, key, wanted, HOME_ADDRESS, body).order.order_id
@@ -164,8 +154,8 @@ def open_shop(engine: Engine, queues: dict[str, str]) -> Iterator[BenchShop]:
 
 
 @contextmanager
-def open_api() -> Iterator[Handler]:
-    """Yield the handler of the API, for the table of the open shop."""
+def open_api() -> Iterator[None]:
+    """Let the handler of the API use the table of the open shop during a `with` block."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)
@@ -173,6 +163,6 @@ def open_api() -> Iterator[Handler]:
         secretsmanager.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
         for cache in (environment.load_environment, context.shop, secrets.get_secret):
             cache.cache_clear()
-        yield api_handler
+        yield
         for cache in (environment.load_environment, context.shop, secrets.get_secret):
             cache.cache_clear()

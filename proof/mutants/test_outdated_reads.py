@@ -1,7 +1,7 @@
 """Commands and mails decide on the current items, and their writes fail if an item changed after it was read."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -23,11 +23,6 @@ from proof.mutants.edits import detects, edit_code
 from proof.mutants.items import number, stored_items, stored_order, text
 from proof.simulation.mutations import patch_attribute, without_condition
 from proof.support.archiving import create_delivered_order
-from proof.support.late_replica import late_replica
-
-
-def outdated_reads(harness: ShopHarness) -> AbstractContextManager[None]:
-    return late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb())
 
 
 def answers_of(operation: str, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Any:

@@ -111,18 +111,10 @@ def load_results() -> Results:
 def render_files(deployment: Deployment) -> dict[Path, str]:
     """Return the text of each file that is generated from the stored figures, by its path."""
     return {
-        DOCS / "scale.md": render_scale(load_results(), deployment),
-        DOCS / "quotas.md": render_quotas(deployment),
+        DOCS / "scale.md": _page("Scale", "proof/scale/results.json", _scale_sections(load_results(), deployment)),
+        DOCS / "quotas.md": _page("Quotas and limits", "proof/scale/limits.py", _quota_sections(deployment)),
         ORDER_NEEDS: render_order_needs(),
     }
-
-
-def render_scale(results: Results, deployment: Deployment) -> str:
-    return _page("Scale", "proof/scale/results.json", _scale_sections(results, deployment))
-
-
-def render_quotas(deployment: Deployment) -> str:
-    return _page("Quotas and limits", "proof/scale/limits.py", _quota_sections(deployment))
 
 
 def render_order_needs() -> str:

@@ -19,7 +19,7 @@ from proof.conformance.probes import (
     stream_records,
     transactions,
 )
-from proof.conformance.probes.kinds import MappingProbe, Probe, QueueProbe, ServiceProbe
+from proof.conformance.probes.kinds import MappingProbe, Probe, ServiceProbe
 
 GROUPS: Mapping[str, tuple[Probe, ...]] = {
     "batches of a stream's mapping": batching.PROBES,
@@ -42,5 +42,4 @@ GROUPS: Mapping[str, tuple[Probe, ...]] = {
 """All probes, by the title of their group."""
 PROBES: tuple[Probe, ...] = tuple(probe for group in GROUPS.values() for probe in group)
 MAPPING_PROBES = tuple(probe for probe in PROBES if isinstance(probe, MappingProbe))
-QUEUE_PROBES = tuple(probe for probe in PROBES if isinstance(probe, QueueProbe))
 SERVICE_PROBES = tuple(probe for probe in PROBES if isinstance(probe, ServiceProbe))

@@ -80,7 +80,9 @@ def play(probes: Sequence[Probe], sender: str = "", *, endpoint: str = "") -> It
     limits, group = (EMULATOR_LIMITS, EMULATOR_GROUP) if endpoint else (AWS_LIMITS, AWS_GROUP)
     yield from ((probe, not_run(probe.not_deployable_because)) for probe in probes if probe.not_deployable_because)
     probes = [probe for probe in probes if not probe.not_deployable_because]
-    if endpoint and (needing := [probe for probe in probes if _needs_functions(probe)]):
+    if endpoint and (
+        needing := [one for one in probes if not isinstance(one, ServiceProbe) or "$echo" in str(one.requests)]
+    ):
         reason = _why_no_functions(client)
         yield from ((probe, reason) for probe in needing if reason)
         probes = [probe for probe in probes if not (reason and probe in needing)]
@@ -96,10 +98,6 @@ def play(probes: Sequence[Probe], sender: str = "", *, endpoint: str = "") -> It
     if endpoint:
         sender = verify_sender(client)
     yield from play_services(client, [probe for probe in probes if isinstance(probe, ServiceProbe)], sender, endpoint)
-
-
-def _needs_functions(probe: Probe) -> bool:
-    return not isinstance(probe, ServiceProbe) or "$echo" in str(probe.requests)
 
 
 def _why_no_functions(client: Callable[[str], Any]) -> str:
