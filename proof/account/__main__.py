@@ -48,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.stage,
             sender=options.sender,
             release=options.release,
-            expiry_seconds=options.expiry_minutes * 60,
             orders=options.orders or 200,
         )
         dollars = estimate_dollars(options.stage, target.orders)
@@ -112,9 +111,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--sender", default="", help="a mail address that SES has verified, for the probes of SES")
     parser.add_argument("--release", default="", help="the commit to upgrade from (default: the last tag)")
-    parser.add_argument(
-        "--expiry-minutes", type=int, default=60, help="how long to wait for DynamoDB's expiry (default: %(default)s)"
-    )
     parser.add_argument("--endpoint", help="the URL of an emulator that answers instead of AWS; needs --stage")
     parser.add_argument("--report", type=Path, default=FOLDER, help="the folder of the report (default: build/prove)")
     return parser.parse_args(arguments)

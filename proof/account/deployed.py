@@ -90,7 +90,7 @@ class DeployedTarget:
     """
 
     name = "aws"
-    effect_seconds, drift_pause_seconds = 180.0, 30.0
+    effect_seconds, expiry_seconds, drift_pause_seconds = 180.0, 3_600.0, 30.0
     poll_seconds = 1
 
     def __init__(
@@ -100,11 +100,10 @@ class DeployedTarget:
         orders: int = 200,
         sender: str = "",
         release: str = "",
-        expiry_seconds: float = 3_600,
         run: RunCommand | None = None,
     ) -> None:
         self.stage, self.stack = stage_name, f"orderstream-{stage_name}"
-        self.orders, self.expiry_seconds = orders, expiry_seconds
+        self.orders = orders
         self.sender, self.release, self.run = sender, release, run or run_command
         self.restored_tables: list[str] = []
 

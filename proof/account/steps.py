@@ -10,14 +10,6 @@ from typing import Any, Literal, Protocol
 from proof.account import deployed, laptop, shop_steps
 from proof.account.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, NotPossible, Outcome
 
-
-@dataclass(frozen=True)
-class NotHere:
-    """Stands for the function of a step that cannot exist on a target."""
-
-    reason: str
-
-
 Run = Callable[[Any], Outcome]
 
 
@@ -25,12 +17,13 @@ Run = Callable[[Any], Outcome]
 class Step:
     """A step of `make prove`: the promise that it proves, and the function that runs it on each target.
 
+    A text instead of a function says why the step cannot exist on the target.
     `needs_shop`: whether the step needs the shop that the step `deploy` starts."""
 
     name: str
     proves: str
-    aws: Run | NotHere
-    laptop: Run | NotHere
+    aws: Run | str
+    laptop: Run | str
     needs_shop: bool = True
 
 
@@ -39,7 +32,7 @@ STEPS: Sequence[Step] = (
         "failed deploy",
         "A first deploy that fails at its last resource leaves nothing that is in the way of the next one.",
         aws=deployed.fail_deploy,
-        laptop=NotHere("the local AWS has no rollback"),
+        laptop="the local AWS has no rollback",
         needs_shop=False,
     ),
     Step(
@@ -83,13 +76,13 @@ STEPS: Sequence[Step] = (
         "archive copy",
         "A deleted object of the archive is restored from its copy.",
         aws=deployed.restore_object,
-        laptop=NotHere("the local S3 does not replicate"),
+        laptop="the local S3 does not replicate",
     ),
     Step(
         "alarm",
         "A raised alarm reaches its receivers through the encrypted topic.",
         aws=deployed.raise_alarm,
-        laptop=NotHere("the local CloudWatch does not run the actions of alarms"),
+        laptop="the local CloudWatch does not run the actions of alarms",
     ),
     Step(
         "drift",
@@ -101,13 +94,13 @@ STEPS: Sequence[Step] = (
         "backup",
         "AWS Backup backs up the table, and restores it with the key of the shop.",
         aws=deployed.restore_backup,
-        laptop=NotHere("the local AWS has no AWS Backup"),
+        laptop="the local AWS has no AWS Backup",
     ),
     Step(
         "restore",
         "The table is restored to a point in time, and the shop continues with its new stream (stream_arn).",
         aws=deployed.restore,
-        laptop=NotHere("the local DynamoDB has no point-in-time recovery"),
+        laptop="the local DynamoDB has no point-in-time recovery",
     ),
     Step(
         "upgrade",
@@ -145,8 +138,8 @@ def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step]
     has_shop = True
     for step in steps:
         run = step.aws if target.name == "aws" else step.laptop
-        if isinstance(run, NotHere):
-            reason = run.reason if target.name == "aws" else f"not on the laptop: {run.reason}"
+        if isinstance(run, str):
+            reason = run if target.name == "aws" else f"not on the laptop: {run}"
             yield Result(step, Outcome(NOT_HERE, reason))
         elif step.name in skipped:
             yield Result(step, Outcome(NOT_RUN, "it was skipped by --skip or --keep"))

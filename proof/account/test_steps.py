@@ -18,7 +18,7 @@ from proof.account import deployed
 from proof.account.deployed import DeployedTarget
 from proof.account.outcome import NOT_HERE, NOT_RUN, OK, NotPossible, Outcome
 from proof.account.price import MAX_DOLLARS, estimate_dollars
-from proof.account.steps import STEPS, NotHere, Step, run_steps
+from proof.account.steps import STEPS, Step, run_steps
 from stacks import stage
 from stacks.stage import EXAMPLE_STAGES, InvalidSetting
 
@@ -78,8 +78,8 @@ def note(said: str) -> Callable[[Any], Outcome]:
 def prove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> int:
     """Run `make prove` in the account, with a real deploy step and one step in place of all steps that use the shop."""
     deploy = next(one for one in STEPS if one.name == "deploy")
-    smoke = Step("smoke", "-", note("smoke"), NotHere("-"))
-    steps = [deploy, smoke, Step("probes", "-", note("probes"), NotHere("-"), needs_shop=False)]
+    smoke = Step("smoke", "-", note("smoke"), "-")
+    steps = [deploy, smoke, Step("probes", "-", note("probes"), "-", needs_shop=False)]
     monkeypatch.setattr(program, "STEPS", steps)
     return program.main(["--stage", "dev", "--report", str(tmp_path), *options])
 
@@ -136,9 +136,7 @@ def test_a_proof_that_ends_in_a_step_says_so_and_which_steps_did_not_run(
         raise error
 
     names = ["deploy", "smoke", "probes"]
-    steps = [
-        Step(name, "-", end if name == interrupted else note(name), NotHere("-"), needs_shop=False) for name in names
-    ]
+    steps = [Step(name, "-", end if name == interrupted else note(name), "-", needs_shop=False) for name in names]
     monkeypatch.setattr(program, "STEPS", steps)
     assert program.main(["--stage", "dev", "--report", str(tmp_path)]) == code
     report = json.loads((tmp_path / "report.json").read_text())
@@ -245,7 +243,7 @@ def test_a_step_that_cannot_exist_on_the_laptop_is_never_shown_as_passed() -> No
     class Laptop:
         name = "laptop"
 
-    absent = [one for one in STEPS if isinstance(one.laptop, NotHere)]
+    absent = [one for one in STEPS if isinstance(one.laptop, str)]
     assert {one.name for one in absent} == {"failed deploy", "archive copy", "alarm", "backup", "restore"}
     for result in run_steps(Laptop(), steps=absent):
         assert result.outcome.status == NOT_HERE
@@ -256,7 +254,7 @@ def test_a_step_that_finds_that_it_is_not_possible_has_neither_passed_nor_failed
     def impossible(target: Any) -> Outcome:
         raise NotPossible("DynamoDB did not delete the item")
 
-    (result,) = run_steps(DeployedTarget("dev"), steps=[Step("archive", "-", impossible, NotHere("-"))])
+    (result,) = run_steps(DeployedTarget("dev"), steps=[Step("archive", "-", impossible, "-")])
     assert result.outcome == Outcome(NOT_RUN, "DynamoDB did not delete the item")
 
 
