@@ -9,7 +9,7 @@ import pytest
 from proof.conformance import board, results
 from proof.conformance.__main__ import main
 from proof.conformance.board import Figures
-from proof.conformance.probes import PROBES
+from proof.conformance.probes import MAPPING_PROBES, PROBES
 from proof.conformance.results import OK
 
 
@@ -21,6 +21,12 @@ def test_a_probe_says_one_sentence_and_links_to_the_documentation() -> None:
     for probe in PROBES:
         assert probe.says.endswith("."), probe.name
         assert probe.source.startswith("https://docs.aws.amazon.com/"), probe.name
+
+
+def test_a_rule_of_a_probe_names_a_record_of_the_probe() -> None:
+    for probe in MAPPING_PROBES:
+        named = {rule.record for rule in probe.behaviour} | {n for call in probe.calls for n in call.records}
+        assert named <= set(range(1, len(probe.writes) + 1)), probe.name
 
 
 def test_every_probe_was_played_by_a_runner() -> None:
