@@ -144,8 +144,8 @@ def _webhooks() -> str:
 An event that no [webhook](how-to/receive-webhooks.md) has costs no write unit. An event that one or more webhooks have
 costs {published.written} write unit for each KB started, for the outbox. For each of these webhooks, an event that is
 accepted at the first attempt costs {sent.written} write units (lease, attempt, cursor) and {sent.read} read units
-(webhook, cursor, outbox), and 1 more if no webhook has the change before it of its object. The publisher reads the list of webhooks at most once in 5 seconds, for half a unit to one
-unit; so does the worker.
+(webhook, cursor, outbox), and 1 more if no webhook has the change before it of its object. The publisher reads the list
+of webhooks at most once in 5 seconds, for half a unit to one unit; so does the worker.
 
 **A million events for one webhook cost {units + message + invocation:.2f}**: {units:.2f} for the table, {message:.2f}
 for SQS, and {invocation:.2f} for an invocation of {usage.CALL_SECONDS * 1000:.0f} ms and its log. Each further webhook
