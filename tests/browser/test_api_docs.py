@@ -4,10 +4,11 @@ import json
 import re
 import uuid
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.aws import FakeCognito
-from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
 LOAD_MS = 3 * PATIENCE_MS
@@ -94,9 +95,13 @@ def test_the_type_of_an_error_leads_to_its_explanation(tab: Tab, shop: LaptopSho
     tab.seen.requests = [one for one in tab.seen.requests if not one.startswith(f"GET {shop.shop().api_url}/docs")]
 
 
-def test_the_documentation_is_accessible_at_every_width(tab: Tab) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_documentation_is_accessible_at_every_width(tab: Tab, scheme: str) -> None:
+    tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     open_operation(tab, "orders", "place_order")
-    assert list(problems_at_every_width(tab.page)) == []
+    for width in (360, 768, 1440):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        assert layout_and_accessibility_problems(tab.page) == [], width
 
 
 # the documentation on AWS ---------------------------------------------------------------------------------------------
