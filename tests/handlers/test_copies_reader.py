@@ -48,14 +48,13 @@ def of_order(records: Sequence[Record], order_id: str) -> list[Record]:
 
 def copied(harness: ShopHarness, order_id: str) -> dict[str, list[dict[str, Any]]]:
     """Return the copies of an order, by type."""
-    images = lying_in(harness, harness.shop.table.name)
-    mine = [image for image in images if image.get("order_id", {}).get("S") == order_id]
+    mine = [image for image in stored(harness) if image.get("order_id", {}).get("S") == order_id]
     return {name: [image for image in mine if image["type"]["S"] == name] for name in sorted(DERIVED)}
 
 
-def lying_in(harness: ShopHarness, table: str) -> list[dict[str, Any]]:
-    """Return all items of a table, sorted by key."""
-    images = harness.shop.table.client.scan(TableName=table, ConsistentRead=True)["Items"]
+def stored(harness: ShopHarness) -> list[dict[str, Any]]:
+    """Return all items of the table, sorted by key."""
+    images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return sorted(images, key=lambda image: (str(image["PK"]), str(image["SK"])))
 
 
@@ -108,7 +107,7 @@ def test_only_the_change_of_staff_is_in_the_audit_trail_and_once_for_a_repeated_
     harness: ShopHarness, told: list[Record]
 ) -> None:
     assert handle(*told) == again()
-    found = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] == "AuditEntry"]
+    found = [image for image in stored(harness) if image["type"]["S"] == "AuditEntry"]
     assert [(image["by"]["S"], image["item"]["S"]) for image in found] == [(SUE.by, "STOCK:mug:000")]
     assert (found[0]["values_before"]["M"]["received"], found[0]["values_after"]["M"]["received"]) == (
         {"S": "20"},

@@ -63,7 +63,6 @@ send_alerts = partial(failed_ids, product_alert_worker)
 
 
 def mailed(harness: ShopHarness) -> Counter[str]:
-    """Return the number of mails by address."""
     return Counter(mail.destinations["ToAddresses"][0] for mail in harness.sent_mails())
 
 

@@ -40,7 +40,6 @@ def made(harness: ShopHarness) -> GuestOrder:
 
 
 def register_gil(harness: ShopHarness) -> Caller:
-    """Register the owner of the guest's address."""
     customers.register_customer(harness.shop, Caller("gil"), EMAIL, "Gil Gray")
     return Caller("gil")
 
@@ -147,21 +146,17 @@ def test_the_order_moves_to_the_list_of_the_account_and_its_past_stays_with_the_
 
 
 # the end --------------------------------------------------------------------------------------------------------------
-def archive(harness: ShopHarness, made: GuestOrder) -> None:
-    cancellation.cancel_order(harness.shop, STAFF, made.placed.order.order_id)
-    harness.process_all()
-    harness.advance_days(400)
-    harness.process_all()
-    archived = harness.shop.table.get(ORDER_BY_ID, order_id=made.placed.order.order_id)
-    assert isinstance(archived, ArchivedOrder)
-
-
 def erase(harness: ShopHarness) -> None:
     customer_erasure.handler({"time": harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
 
 
 def test_the_data_of_a_guest_is_erased_when_the_order_is_archived(harness: ShopHarness, made: GuestOrder) -> None:
-    archive(harness, made)
+    cancellation.cancel_order(harness.shop, STAFF, made.placed.order.order_id)
+    harness.process_all()
+    harness.advance_days(400)
+    harness.process_all()
+    stub = harness.shop.table.get(ORDER_BY_ID, order_id=made.placed.order.order_id)
+    assert isinstance(stub, ArchivedOrder)
     with pytest.raises(GuestLinkInvalid):
         authenticate_guest(harness.shop, made.token)
     erase(harness)

@@ -140,7 +140,6 @@ for module in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, set[str]]:
-    """Return the names of the imports of each function."""
     command = [sys.executable, "-c", START, *MODULES]
     # Lambda sets this variable. If it is set, packages skip some imports.
     environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "it"}

@@ -16,7 +16,6 @@ Record = dict[str, Any]
 
 
 def spoiled(record: Record, how: str) -> Record:
-    """Return a record that this code can never process."""
     bad = copy.deepcopy(record)
     image = bad["dynamodb"]["NewImage"]
     match how:

@@ -42,7 +42,6 @@ CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llan
 
 
 def told(text: str) -> list[str]:
-    """Return the personal data that a text contains."""
     return [canary for canary in CANARIES if canary.lower() in text.lower()]
 
 

@@ -31,7 +31,6 @@ Record = dict[str, Any]
 
 
 def items(harness: ShopHarness) -> list[Any]:
-    """Return all items of the table, decoded."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
 

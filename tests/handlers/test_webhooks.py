@@ -64,16 +64,6 @@ def retry(harness: ShopHarness, minutes: float = 0) -> dict[str, int]:
     return webhook_retries.handler({}, FakeContext(120))
 
 
-def test_each_webhook_gets_its_events_of_an_order(harness: ShopHarness, endpoints: Endpoints) -> None:
-    harness.open_shop()
-    subscribe(harness, "all")
-    subscribe(harness, "paid", "OrderPaid")
-    pay_an_order(harness)
-    assert len(endpoints.ids("all")) == len({*endpoints.ids("all")}) == len(TYPES)
-    assert len(endpoints.ids("paid")) == 1
-    assert {*endpoints.ids("paid")} < {*endpoints.ids("all")}
-
-
 def test_an_event_that_cannot_be_stored_is_not_published_before_its_retry(
     harness: ShopHarness, endpoints: Endpoints
 ) -> None:

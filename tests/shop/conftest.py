@@ -73,6 +73,11 @@ def rival(shop: TappedShop) -> ShopContext:
     return shop.rival
 
 
+def everything(shop: ShopContext) -> list[Any]:
+    """Return all items of the table, as DynamoDB returns them."""
+    return list(shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"])
+
+
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
     """One shop for all examples of a random test. Its clock is its own, and its retries last for hours."""

@@ -27,7 +27,7 @@ from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
 from proof.support.actors import ANN, BOB, STAFF, advance_to_status, get_order, place, report_payment, run_in_threads
 from proof.support.examples import many
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -148,12 +148,12 @@ def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
         "card": gift_card_account_id(shop, new_gift_card(shop)),
     }
     transfer(shop, "emptied", known["empty"], known["mine"], 10)
-    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    before = everything(shop)
     with pytest.raises(error) as refusal:
         pay(shop, order, source.format(**known), amount)
     assert type(refusal.value) is error
     assert {name: getattr(refusal.value, name) for name in says} == says
-    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
+    assert everything(shop) == before
     assert pay(shop, order, known["mine"]).result["due"] == 0, "the rejected command did not use up its key"
 
 

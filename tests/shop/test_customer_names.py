@@ -1,6 +1,5 @@
 """Tests the copies of a customer's name on open orders: their cost, their pages, and concurrent changes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -103,26 +102,14 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(sho
         effect_id=CHANGE, reaction="customer_name", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33
     )
     shop.table.write(put_if_absent(REACTION_PROGRESS, first))
+    shop.meanwhile(lambda rival: propagate_name(rival, CHANGE, ANN.id), "PutItem")
     with pytest.raises(WriteConflict):
-        _beside(shop, lambda: propagate_name(shop.rival, CHANGE, ANN.id))
+        propagate_name(shop, CHANGE, ANN.id)
     mark = shop.table.get(REACTION_PROGRESS_BY_ID, effect_id=CHANGE, reaction="customer_name")
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}
     assert propagate_name(shop, CHANGE, ANN.id) == MORE, "only the orders of the last page are written"
-
-
-def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
-    """Propagate the name, and call `act` after the first page, before the progress is written."""
-    write = shop.table.write
-
-    def once(*writes: object) -> None:
-        shop.table.write = write  # type: ignore[method-assign]
-        act()
-        write(*writes)  # type: ignore[arg-type]
-
-    shop.table.write = once  # type: ignore[method-assign]
-    propagate_name(shop, CHANGE, ANN.id)
 
 
 def test_an_older_name_never_replaces_a_newer_one(shop: TappedShop) -> None:

@@ -20,7 +20,7 @@ from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
 from proof.support.actors import ANN, BOB, STAFF, place, run_in_threads
 from proof.support.samples import SAMPLES, moment
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
 
 EVE = Caller("eve")
 
@@ -171,7 +171,6 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: TappedShop
 
 # the page ---------------------------------------------------------------------------------------------------
 def summarise(shop: ShopContext, number: int) -> None:
-    """Write this number of summaries of Ann's orders."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
         shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))
@@ -214,20 +213,17 @@ OLD, NEW = "ann@example.com", "ann@new.example"
 
 
 def change(shop: ShopContext, caller: Caller, email: str) -> Customer:
-    """Change a customer's e-mail address to their verified address."""
     return customers.change_email(shop, caller, caller.id, lambda: email)
 
 
 def holder(shop: ShopContext, email: str) -> str | None:
-    """Return the id of the customer who has this address."""
     claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=customers.hash_email(shop, email))
     return None if claim is None else claim.customer_id
 
 
 def claims(shop: ShopContext) -> dict[str, str]:
     """Return the customer of each claim, by the hash of the address."""
-    found = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
-    images: list[Any] = [image for image in found if image["type"] == {"S": "EmailClaim"}]
+    images = [image for image in everything(shop) if image["type"] == {"S": "EmailClaim"}]
     return {image["email_hash"]["S"]: image["customer_id"]["S"] for image in images}
 
 

@@ -210,12 +210,6 @@ def test_a_healthy_order_shows_no_cause_and_what_comes_next(harness: ShopHarness
     assert bool(found.next_step.next_at) == (status in ("PENDING", *CLOSED_STATUSES))
 
 
-def test_an_archived_order_waits_for_nothing(harness: ShopHarness) -> None:
-    order_id = archived(harness)
-    found = diagnose(harness.shop, order_id)
-    assert (found.causes, found.next_step.name) == ([], "archived")
-
-
 def test_a_cause_has_its_item_its_reason_and_the_deadline(harness: ShopHarness) -> None:
     (found,) = diagnose(harness.shop, SITUATIONS["payment_failed"](harness)).causes
     assert (found.subject, found.reason, found.action) == ("pi_1", "card_declined", "ask_customer")

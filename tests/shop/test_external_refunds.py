@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.model.entities import ArchivedOrder, KeptEvent, Order
+from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import TooMuch, WrongState
-from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import PAYMENT
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.refund_processing import process_refund
@@ -26,6 +26,7 @@ from proof.support.actors import (
     return_items,
 )
 from tests.shop.conftest import TappedShop
+from tests.shop.test_disputes import kept_events
 from tests.support import order_money
 from tests.support.order_money import get_payment
 
@@ -162,11 +163,10 @@ def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: ShopContext
     shop.table.batch_delete([PAYMENT.key(order_id=paid.order_id, payment_id="pi_1")])  # as the archive Lambda does
     for status in ("succeeded", "pending"):
         report_external_refund(shop, "pi_1", 700, status=status)
-    items = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=paid.order_id))
-    assert [(it.object_id, it.status, it.amount) for it in items if isinstance(it, KeptEvent)] == [
-        ("re_1", "SUCCEEDED", 700)
-    ]
-    assert any(isinstance(it, ArchivedOrder) for it in items)
+    (kept,) = kept_events(shop, paid.order_id)
+    assert (kept.object_id, kept.status, kept.amount) == ("re_1", "SUCCEEDED", 700)
+    stub = shop.table.get(ORDER_BY_ID, order_id=paid.order_id)
+    assert isinstance(stub, ArchivedOrder)
 
 
 def test_a_return_just_before_a_refund_at_the_provider_is_counted(shop: TappedShop) -> None:

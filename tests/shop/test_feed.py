@@ -41,7 +41,6 @@ def put_money(shop: ShopContext, number: int) -> None:
 
 
 def read_all(shop: ShopContext, listed: List, limit: int = 2, since: str | None = None, **how: Any) -> list[Any]:
-    """Return the items of a list, read page by page."""
     return every_page(lambda request: listed(shop, replace(request, since=since), **how), limit)
 
 

@@ -18,7 +18,7 @@ from functions.shop import accounts, credit_payments, offline_payments, products
 from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
 from functions.shop.shop import ShopContext, retry_on_conflict
 from proof.support.actors import ANN, STAFF, advance_to_status, place
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
 from tests.support.credit_actions import new_store_credit
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
@@ -150,13 +150,13 @@ def test_a_key_repeats_its_command_and_is_refused_for_any_other(
         asked["order_id"] = advance_to_status(shop, place(shop), asked["order_id"]).order_id
     send = partial(command, shop, caller, "k", **asked)
     first = send()
-    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    before = everything(shop)
     again = send()
     assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
     for other in others:
         with pytest.raises(IdempotencyKeyReused):
             send(**other)
-    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
+    assert everything(shop) == before
 
 
 def test_a_fingerprint_ignores_the_sequence_of_fields_and_nothing_else() -> None:

@@ -11,7 +11,7 @@ import pytest
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
-from functions.model.entities import FeedEntry, ListName, Order, OrderNumber
+from functions.model.entities import FeedEntry, ListName
 from functions.model.errors import InvalidInput
 from functions.model.flat_columns import FLAT_LISTS
 from functions.shop import list_exports
@@ -19,6 +19,7 @@ from functions.shop.list_exports import get_export, request_export, to_csv, writ
 from functions.shop.shop import ShopContext
 from proof.support.actors import STAFF
 from proof.support.samples import SAMPLES, archived_order, moment, order, payment, refund
+from tests.shop.test_feed import put_orders
 
 Files = dict[str, bytes]
 START, END = moment(0), moment(100)
@@ -29,14 +30,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_exports, "ROWS_PER_PART", 2)
 
 
-def put_order(shop: ShopContext, one: Order) -> None:
-    number = OrderNumber(order_id=one.order_id, placed_at=one.placed_at, version=1)
-    shop.table.write(put_if_absent(t.ORDER, one), put_if_absent(t.ORDER_NUMBER, number))
-
-
-def put_orders(shop: ShopContext, count: int) -> None:
-    for number in range(count):
-        put_order(shop, order(order_id=f"q{number}", placed_at=moment(number)))
+def put_count(shop: ShopContext, count: int) -> None:
+    put_orders(shop, *(order(order_id=f"q{number}", placed_at=moment(number)) for number in range(count)))
 
 
 def request(
@@ -73,7 +68,7 @@ def read_rows(shop: ShopContext, export_id: str, files: Files) -> list[Any]:
 # rows -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
 def test_an_export_has_each_row_once_in_parts_of_a_bounded_size(shop: ShopContext, count: int) -> None:
-    put_orders(shop, count)
+    put_count(shop, count)
     export_id, files = request(shop), Files()
     write_all(shop, export_id, files)
     assert [row["order_id"] for row in read_rows(shop, export_id, files)] == [f"q{n}" for n in range(count)]
@@ -84,15 +79,14 @@ def test_an_export_has_each_row_once_in_parts_of_a_bounded_size(shop: ShopContex
 
 
 def test_an_export_has_the_rows_from_its_start_until_before_its_end(shop: ShopContext) -> None:
-    put_orders(shop, 4)
+    put_count(shop, 4)
     export_id, files = request(shop, since=moment(1), until=moment(3)), Files()
     write_all(shop, export_id, files)
     assert [row["order_id"] for row in read_rows(shop, export_id, files)] == ["q1", "q2"]
 
 
 def test_an_order_has_its_state_and_its_amounts_and_an_archived_order_those_of_its_stub(shop: ShopContext) -> None:
-    put_order(shop, order(order_id="o0", status="DELIVERED", total=2990, paid=2990))
-    put_order(shop, order())
+    put_orders(shop, order(order_id="o0", status="DELIVERED", total=2990, paid=2990), order())
     shop.table.client.put_item(TableName=shop.table.name, Item=t.ARCHIVED_ORDER.encode(archived_order()))
     export_id, files = request(shop), Files()
     write_all(shop, export_id, files)
@@ -137,7 +131,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(text: str) -> None:
 
 # crashes and messages that come twice ---------------------------------------------------------------------------------
 def test_a_crash_between_the_files_and_the_position_repeats_one_part_with_the_same_files(shop: ShopContext) -> None:
-    put_orders(shop, 3)
+    put_count(shop, 3)
     export_id, files = request(shop), Files()
 
     def crash(key: str, body: bytes, media_type: str) -> None:
@@ -156,7 +150,7 @@ def test_a_crash_between_the_files_and_the_position_repeats_one_part_with_the_sa
 
 
 def test_a_second_delivery_writes_nothing(shop: ShopContext) -> None:
-    put_orders(shop, 3)
+    put_count(shop, 3)
     export_id, files, late = request(shop), Files(), Files()
     assert write_part(shop, export_id, 1, files)
     assert write_part(shop, export_id, 1, late) is None
@@ -164,13 +158,13 @@ def test_a_second_delivery_writes_nothing(shop: ShopContext) -> None:
 
 
 def test_a_part_of_two_workers_has_the_rows_of_the_one_that_saved_it(shop: ShopContext) -> None:
-    put_orders(shop, 3)
+    put_count(shop, 3)
     export_id, files = request(shop), Files()
 
     def faster(key: str, body: bytes, media_type: str) -> None:
         files[key] = body
         if key.endswith(".csv"):
-            put_order(shop, order(order_id="p9", placed_at=moment(0.5)))  # came late to the list
+            put_orders(shop, order(order_id="p9", placed_at=moment(0.5)))  # came late to the list
             write_part(shop, export_id, 1, files)
 
     assert write_next_part(shop, export_id, 1, faster, lambda: False) is None
@@ -182,7 +176,7 @@ def test_a_part_is_shorter_if_time_runs_out_and_the_next_part_goes_on(
     shop: ShopContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_exports, "PAGE", 1)
-    put_orders(shop, 3)
+    put_count(shop, 3)
     export_id, files = request(shop), Files()
     part = write_part(shop, export_id, 1, files, late=True)
     assert (part.status, part.rows, part.reached) == ("RUNNING", 1, moment(0))
@@ -194,7 +188,7 @@ def test_an_export_of_too_many_rows_fails_and_keeps_its_parts(
     shop: ShopContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_exports, "MAX_PARTS", 1)
-    put_orders(shop, 3)
+    put_count(shop, 3)
     export_id, files = request(shop), Files()
     write_all(shop, export_id, files)
     assert get_export(shop, STAFF, export_id).status == "FAILED"

@@ -16,6 +16,7 @@ from functions.shop.shop import ShopContext
 from functions.shop.started_payments import start_payment
 from local.world.payment_provider import FakeProvider
 from proof.support.actors import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, advance_to_status, archive_order, place
+from tests.shop.conftest import everything
 from tests.support.credit_actions import new_store_credit
 
 PROVIDER = FakeProvider()
@@ -83,7 +84,7 @@ def test_an_order_refuses_every_command_that_its_state_does_not_allow(shop: Shop
     if status == "ARCHIVED":
         archive_order(shop, order.order_id, to_stub=True)
     issue_credit_note(shop, order.order_id)  # otherwise a reaction issues it
-    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    before = everything(shop)
     for command, send, allowed in COMMANDS:
         if status not in allowed.split():
             with pytest.raises(WrongState) as refusal:
@@ -93,5 +94,5 @@ def test_an_order_refuses_every_command_that_its_state_does_not_allow(shop: Shop
         if status != only:
             assert not react(shop, order.order_id)
             assert not react(shop, "none"), "an order that does not exist"
-    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
+    assert everything(shop) == before
     assert PROVIDER.requests == []

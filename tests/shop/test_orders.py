@@ -27,7 +27,8 @@ from functions.model.timelines import KEPT_ENTRIES, MAX_ENTRIES, merge_timeline
 from functions.shop import credit_payments, orders, refunds, returns, shipments
 from functions.shop.erasure import point_stub_to_object, remove_address_from_order
 from functions.shop.lists import ListRequest
-from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
+from functions.shop.placing import RequestedLine, place_order
+from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ArchiveUnavailable, ShopContext
 from proof.support.actors import (
     ANN,
@@ -38,7 +39,6 @@ from proof.support.actors import (
     advance_to_status,
     archive_order,
     archive_with_object,
-    create_stocked_product,
     get_order,
     order_after_change,
     pay,
@@ -50,7 +50,7 @@ from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
 from tests.shop.conftest import TappedShop
 from tests.shop.test_discounts import offer
-from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
+from tests.support.order_money import deliver_order, place_largest_order, return_pieces
 from tests.support.pages import every_page
 
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
@@ -248,19 +248,12 @@ def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entri
 
 def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(shop: TappedShop) -> None:
     offer(shop, rate=100, limit=1)
-    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
-    for id in ids:
-        create_stocked_product(shop, id, 1)
-    wanted = {id: RequestedLine(1) for id in ids}
-    placed = place_order(shop, ANN, "k", wanted, HOME_ADDRESS, {"lines": ids}, "SPRING").order
-    assert isinstance(placed, Order)
-    others = len(["fulfilling", "shipped", "delivered"]) + 5
+    placed = place_largest_order(shop, code="SPRING")
+    others = len(["fulfilling", "shipped", "delivered"]) + MAX_PAYMENTS
     change_address(shop, shop.clock, placed.order_id, MAX_ENTRIES - others)
-    (readdressed,) = (item for item in owned(shop, placed.order_id) if isinstance(item, Order))
-    part = placed.total // 5
-    order = deliver_order(shop, pay_in_parts(shop, readdressed, *[part] * 4, placed.total - 4 * part))
+    order = deliver_order(shop, placed)
     shop.wire.clear()
-    return_pieces(shop, order, **dict.fromkeys(ids, 1))
+    return_pieces(shop, order, **dict.fromkeys(order.lines, 1))
     (returned,) = (request.body for request in shop.wire.requests if request.operation == "TransactWriteItems")
     assert len(returned["TransactItems"]) == 100, "there is no room for the earlier entries"
     assert [type(item) for item in owned(shop, placed.order_id) if isinstance(item, EarlierTimeline)] == []

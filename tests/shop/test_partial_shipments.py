@@ -283,15 +283,6 @@ def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(shop: TappedShop
 
 
 # shipments of a whole order -------------------------------------------------------------------------------------------
-def parcel_of(shop: ShopContext, order_id: str) -> Shipment:
-    (shipment,) = shipments.list_shipments_of_order(shop, STAFF, order_id)
-    return shipment
-
-
-def dispatch(shop: ShopContext, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
-    return shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
-
-
 def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
     """Return the order's lines. Each line has these numbers of shipped and delivered pieces."""
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
@@ -303,7 +294,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: TappedShop)
     fulfilment = fulfil_order(shop, order.order_id)
     assert fulfilment is not None
     shipment = fulfilment.shipment
-    assert shipment == parcel_of(shop, order.order_id)
+    assert shipments.list_shipments_of_order(shop, STAFF, order.order_id) == (shipment,)
     assert shipment == Shipment(
         order_id=order.order_id,
         shipment_id=f"{order.order_id}-1",
@@ -320,9 +311,9 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: TappedShop)
 
 def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: TappedShop) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
-    before = parcel_of(shop, order.order_id)
+    (before,) = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     shop.clock.sleep(60)
-    sent = dispatch(shop, order)
+    sent = send(shop, order, 1, "42")
     assert sent == replace(
         before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
     )
@@ -337,10 +328,10 @@ def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Tap
 
 
 def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: ShopContext) -> None:
-    mine = dispatch(shop, advance_to_status(shop, place(shop, "one"), "FULFILLING"))
+    mine = send(shop, advance_to_status(shop, place(shop, "one"), "FULFILLING"), 1, "42")
     other = place_order_as(shop, BOB, "two", mug=1).order
     assert isinstance(other, Order)
-    theirs = dispatch(shop, advance_to_status(shop, other, "FULFILLING"))
+    theirs = send(shop, advance_to_status(shop, other, "FULFILLING"), 1, "42")
     assert mine.tracking_number == theirs.tracking_number
     assert shipments.list_shipments_by_tracking(shop, ANN, "dhl", "42") == (mine,)
     assert shipments.list_shipments_by_tracking(shop, BOB, "dhl", "42") == (theirs,)
@@ -403,15 +394,14 @@ def test_an_unconfirmed_order_is_marked_as_delivered(shop: TappedShop) -> None:
     shop.clock.sleep(60)
     late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
     shop.clock.sleep(60)
-    dispatch(shop, late, number="43")
-    in_between = shop.clock.now - timedelta(seconds=30)
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, in_between)] == [early.order_id], (
-        "the order was placed long ago, but only just shipped"
-    )
+    send(shop, late, 1)
+
+    def unconfirmed(**later: int) -> list[str]:
+        return [it.order_id for it in shipments.list_unconfirmed_orders(shop, shop.clock.now + timedelta(**later))]
+
+    assert unconfirmed(seconds=-30) == [early.order_id], "the other order was placed long ago, but only just shipped"
     assert shipments.assume_delivered(shop, early.order_id)
     assert get_order(shop, early.order_id).status == "DELIVERED"
     assert not shipments.assume_delivered(shop, early.order_id), "the order was delivered in between"
     assert get_order(shop, early.order_id).version == 5
-    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, shop.clock.now + timedelta(days=1))] == [
-        late.order_id
-    ]
+    assert unconfirmed(days=1) == [late.order_id]

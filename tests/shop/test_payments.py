@@ -34,7 +34,7 @@ from proof.support.actors import (
 )
 from proof.support.client_faults import WireTap
 from proof.support.samples import moment
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
 from tests.support.order_money import payments as payments_of
 from tests.support.order_money import refunds as refunds_of
 
@@ -298,7 +298,7 @@ def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
 
 def command_items(shop: ShopContext) -> list[str]:
     """Return the fingerprints of the Command items that remember events about payments."""
-    images = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
+    images = everything(shop)
     return [it["fingerprint"]["S"] for it in images if it.get("command") == {"S": "record_payment"}]
 
 
@@ -365,5 +365,4 @@ def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: TappedShop) ->
 
 
 def written(wire: WireTap) -> list[dict[str, Any]]:
-    """Return the writes of the last transaction."""
     return list(wire.requests[-1].body["TransactItems"])

@@ -1,6 +1,5 @@
 """Tests refunds in progress: each is paid once, even if answers are lost or provider events come in another order."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,7 @@ from proof.support.actors import (
 from proof.support.client_faults import ProcessKilled
 from tests.shop.conftest import TappedShop
 from tests.support.credit_actions import balance, change_balance, ledger, new_store_credit
-from tests.support.order_money import get_payment, get_refund, place_with_requested_refund
+from tests.support.order_money import get_payment, get_refund
 
 HOUR = 3600
 
@@ -36,7 +35,10 @@ HOUR = 3600
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
     """An order that was paid with 25.00 by card, of which 10.00 are to be refunded."""
-    return place_with_requested_refund(shop)
+    placed = place(shop)
+    report_payment(shop, placed)
+    refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
+    return get_order(shop, placed.order_id)
 
 
 # refunds at the provider ----------------------------------------------------------------------------------------------
@@ -343,19 +345,14 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopCo
 
 
 # refunds of disputed payments -----------------------------------------------------------------------------------------
-@pytest.fixture
-def taken(shop: ShopContext, order: Order) -> Callable[[], None]:
-    """Return a function with which the customer's bank takes all that is left of the payment."""
-
-    def take() -> None:
-        for outcome in ("opened", "lost"):
-            report_dispute(shop, "pi_1", outcome)
-
-    return take
+def lose_dispute(shop: ShopContext) -> None:
+    """Let the customer's bank take all that is left of the payment."""
+    for outcome in ("opened", "lost"):
+        report_dispute(shop, "pi_1", outcome)
 
 
-def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order, taken: Callable[[], None]) -> None:
-    taken()
+def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order) -> None:
+    lose_dispute(shop)
     provider = FakeProvider()
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
     assert (provider.requests, provider.refunds) == ([("list", "pi_1")], [])
@@ -364,12 +361,12 @@ def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order, 
 
 
 def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
-    shop: ShopContext, order: Order, taken: Callable[[], None]
+    shop: ShopContext, order: Order
 ) -> None:
     provider = FakeProvider("answer lost")
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
-    taken()
+    lose_dispute(shop)
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, get_payment(shop, order).refunded, provider.refunded_amount("pi_1")) == (

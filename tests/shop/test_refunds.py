@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooMuch, WrongState
+from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, payments, refund_processing, refunds
 from functions.shop.idempotency import IdempotentResult
@@ -80,29 +80,21 @@ def test_each_refund_of_a_command_has_the_cause_and_the_note_of_staff(shop: Shop
     order_id = paid(shop, "key-1", 1000, 1500)
     refunds.refund_order(shop, STAFF, "sorry", order_id, 2000, explanation=why)
     assert [(it.cause, it.note) for it in order_money.refunds(shop, order_id)] == [(why.cause, why.note)] * 2
-    with pytest.raises(IdempotencyKeyReused):
-        refunds.refund_order(shop, STAFF, "sorry", order_id, 2000, explanation=refunds.Explanation("OTHER"))
 
 
-@pytest.mark.parametrize("amount", [2501, 10**12])
-def test_a_refund_above_the_paid_amount_is_rejected(shop: ShopContext, amount: int) -> None:
+def test_a_refund_is_of_at_least_one_cent_and_at_most_what_is_left_of_the_paid_amount(shop: ShopContext) -> None:
     order_id = paid(shop)
+    for amount in (0, -1):
+        with pytest.raises(InvalidInput, match="amount"):
+            give(shop, order_id, amount)
     with pytest.raises(TooMuch) as refusal:
-        give(shop, order_id, amount)
+        give(shop, order_id, 2501)
     assert (refusal.value.field, refusal.value.most) == ("amount", 2500)
     assert order_money.refunds(shop, order_id) == []
     give(shop, order_id, 2000)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, 501, key="more")
     assert refusal.value.most == 500
-
-
-@pytest.mark.parametrize("amount", [0, -1])
-def test_an_amount_of_zero_or_less_cannot_be_refunded(shop: ShopContext, amount: int) -> None:
-    order_id = paid(shop)
-    with pytest.raises(InvalidInput) as refusal:
-        give(shop, order_id, amount)
-    assert refusal.value.field == "amount"
 
 
 def test_money_comes_from_the_latest_payment_first(shop: TappedShop) -> None:

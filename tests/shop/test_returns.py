@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -29,7 +28,7 @@ from proof.support.actors import (
     set_shipping_prices,
 )
 from proof.support.samples import moment
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
 from tests.shop.test_discounts import bought, offer
 from tests.support.order_money import (
     deliver_order,
@@ -47,10 +46,6 @@ DAY = 24 * 60 * 60
 def order(shop: ShopContext) -> Order:
     """A delivered order of two mugs and three pots."""
     return advance_to_status(shop, place(shop, mug=2, pot=3), "DELIVERED")
-
-
-def everything(shop: ShopContext) -> Any:
-    return shop.table.client.scan(TableName=shop.table.name)["Items"]
 
 
 # returned pieces ------------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: ShopCont
     assert found[1] == MinuteSales(moment(1), "EUR", orders=shards, pieces=pieces, revenue=100 * pieces)
 
 
-def test_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(
+def test_two_orders_of_one_minute_are_both_counted_and_a_range_takes_its_first_minute_only(
     shop: ShopContext,
 ) -> None:
     for minute in range(4):

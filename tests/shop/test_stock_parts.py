@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import add_with_minimum, update
+from functions.dynamodb.writes import update
 from functions.model import table as t
 from functions.model.entities import Line, Order, Stock, hash_to_bucket
-from functions.model.errors import InvalidInput, NotFound, OutOfStock
+from functions.model.errors import InvalidInput, OutOfStock
 from functions.shop import cancellation, products, stock
 from functions.shop.lists import ListRequest
 from functions.shop.placing import derive_order_id
@@ -48,17 +48,10 @@ def total(shop: ShopContext) -> int:
     return sum(part.available for part in parts)
 
 
-def set_available(shop: ShopContext, part: int, change: int) -> None:
-    """Add pieces to a stock part, as the cancellation of an order does."""
-    shop.table.write(
-        add_with_minimum(
-            t.STOCK,
-            t.STOCK.key(product_id="vase", part=part),
-            add={"available": change},
-            at_least={},
-            condition_error=lambda found: NotFound("product"),
-        )
-    )
+def hold(shop: ShopContext, *pieces: int) -> None:
+    """Set the available pieces of each stock part."""
+    for part, available in zip(get_stock(shop, "vase"), pieces, strict=True):
+        shop.table.write(update(t.STOCK, part, replace(part, available=available, version=part.version + 1)))
 
 
 # more and fewer parts -------------------------------------------------------------------------------------------------
@@ -127,9 +120,8 @@ def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
 def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
     shop: TappedShop, before: int, after: int
 ) -> None:
-    create_stocked_product(shop, "vase", 1, parts=before)
-    set_available(shop, 0, -1)
-    set_available(shop, 2 if before > 1 else 0, 1)  # a decrease must then move the only piece
+    create_stocked_product(shop, "vase", 0, parts=before)
+    hold(shop, *[0] * (before - 1), 1)  # a decrease must then move the only piece
 
     def buy() -> None:
         place_order_as(shop.rival, ANN, "one", vase=1)
@@ -154,7 +146,7 @@ def test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved(shop: Tap
 def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(shop: TappedShop) -> None:
     """One read of the stock sees one part after a move of the piece, and the other part before the move."""
     create_stocked_product(shop, "vase", 0, parts=3)
-    set_available(shop, 2, 1)
+    hold(shop, 0, 0, 1)
     seen: list[Any] = []
 
     def torn(keys: Any, *, consistent: bool = False) -> list[Any]:
@@ -306,8 +298,7 @@ def test_an_order_takes_from_as_few_parts_as_it_can(
     shop: ShopContext, held: list[int], wanted: int, expected: dict[str, int]
 ) -> None:
     create_stocked_product(shop, "vase", 0, parts=4)
-    for part, available_now in zip(get_stock(shop, "vase"), held, strict=True):
-        shop.table.write(update(t.STOCK, part, replace(part, available=available_now, version=2)))
+    hold(shop, *held)
     key = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{n}"), 4) == 0)
     assert taken(place(shop, key, vase=wanted)) == expected
 
@@ -348,15 +339,9 @@ BUSY = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded
 
 def parts_of(wire: WireTap) -> list[list[str]]:
     """Return the keys of the stock parts that each transaction changes."""
-    return [
-        [f"{key['PK']['S']} {key['SK']['S']}" for item in request.body["TransactItems"] for key in keys_of(item)]
-        for request in wire.requests
-        if request.operation == "TransactWriteItems"
-    ]
-
-
-def keys_of(item: dict[str, dict[str, dict[str, dict[str, str]]]]) -> list[dict[str, dict[str, str]]]:
-    return [write["Key"] for kind, write in item.items() if kind == "Update"]
+    made = [request.body["TransactItems"] for request in wire.requests if request.operation == "TransactWriteItems"]
+    keys = [[item["Update"]["Key"] for item in items if "Update" in item] for items in made]
+    return [[f"{key['PK']['S']} {key['SK']['S']}" for key in of_one] for of_one in keys]
 
 
 @pytest.mark.parametrize("code", BUSY)

@@ -7,7 +7,6 @@ import pytest
 
 from functions.model.entities import KeptEvent, Order, Payment
 from functions.model.errors import InvalidInput, NotFound, TooManyPayments, WrongCurrency, WrongState
-from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.shop import payments, refund_processing, refunds
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.lists import ListRequest
@@ -27,7 +26,8 @@ from proof.support.actors import (
     report_external_refund,
     report_payment,
 )
-from tests.shop.conftest import TappedShop
+from tests.shop.conftest import TappedShop, everything
+from tests.shop.test_disputes import kept_events
 from tests.support import order_money
 
 
@@ -47,11 +47,6 @@ def assign(shop: ShopContext, order: Order, key: str = "assign", **changed: Any)
 def listed(shop: ShopContext, **request: Any) -> list[str]:
     found = list_unmatched_payments_by_date(shop, ListRequest(STAFF, 10, **request)).items
     return [item.object_id if isinstance(item, KeptEvent) else item.payment_id for item in found]
-
-
-def kept_events(shop: ShopContext, order_id: str) -> list[KeptEvent]:
-    found = shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id)
-    return [item for item in found if isinstance(item, KeptEvent)]
 
 
 def old_item(shop: ShopContext) -> Payment:
@@ -190,10 +185,10 @@ def test_an_order_that_takes_no_more_money_gets_none(
     shop: ShopContext, order: Order, target: Callable[[ShopContext], Order], error: type[Exception]
 ) -> None:
     other = target(shop)
-    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    before = everything(shop)
     with pytest.raises(error):
         assign(shop, other)
-    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
+    assert everything(shop) == before
     assert not assign(shop, order).replayed, "the rejected command did not use up its key"
 
 

@@ -14,18 +14,15 @@ from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
-from functions.shop.refunds import MAX_PAYMENTS, refund_order
+from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ShopContext
 from proof.support.actors import (
     ANN,
     HOME_ADDRESS,
-    STAFF,
     WAREHOUSE,
     advance_to_status,
     create_stocked_product,
     get_order,
-    place,
-    report_payment,
 )
 from tests.support.credit_actions import new_gift_card
 
@@ -93,14 +90,6 @@ def get_refund(shop: ShopContext, order: Order, refund_id: str = "pi_1-1") -> Re
     found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
     assert found is not None
     return found
-
-
-def place_with_requested_refund(shop: ShopContext) -> Order:
-    """Place an order, pay 25.00 for it by card, and request a refund of 10.00. Return the order."""
-    placed = place(shop)
-    report_payment(shop, placed)
-    refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
-    return get_order(shop, placed.order_id)
 
 
 def refunded_total(shop: ShopContext, order_id: str) -> int:
