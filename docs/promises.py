@@ -14,7 +14,8 @@ from typing import Any, get_type_hints
 
 from docs import markdown
 from docs.pages import events
-from docs.pages.table import describe_type, embedded_classes
+from docs.pages.model import embedded_parts
+from docs.pages.table import describe_type
 from functions.dynamodb.codec import set_element_type, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import Row
 from functions.model import table as t
@@ -119,7 +120,7 @@ def render_items() -> str:
     `?` means that the attribute may be missing. Stored items may also have the former types and attribute names.
     """
     found = {row.type: {**describe_entity(row.entity, row.schema), **_former_names(row)} for row in t.ROWS}
-    parts = {part.__name__: describe_entity(part, 1) for row in t.ROWS for part in embedded_classes(row.entity)}
+    parts = {part.__name__: describe_entity(part, 1) for row in t.ROWS for _, part, _ in embedded_parts(row.entity)}
     return markdown.as_json(dict(sorted({**parts, **found}.items()))) + "\n"
 
 

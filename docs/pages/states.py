@@ -18,14 +18,6 @@ STATE_MACHINES: Mapping[str, tuple[Row[Any], Sequence[states.Transition]]] = {
 }
 
 
-def initial_states(row: Row[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the states of a new item, each with the name of its change. Yield nothing if the row has no states."""
-    for of, transitions in STATE_MACHINES.values():
-        if of is row:
-            made = (kind for kind in CHANGE_TYPES if kind.row is row and kind.event_name == "INSERT")
-            yield from ((kind.new_status or transitions[0].before[0], kind.name) for kind in made)
-
-
 def render_page() -> str:
     return markdown.join_page("States", _sections())
 
@@ -52,7 +44,9 @@ def _diagram_lines(row: Row[Any], transitions: Sequence[states.Transition]) -> I
     """Yield one arrow for each pair of states, also from a state to itself if a command may keep the state."""
     yield "stateDiagram-v2"
     yield "    direction LR"
-    yield from (f"    [*] --> {state} : {born}" for state, born in initial_states(row))
+    for kind in CHANGE_TYPES:
+        if kind.row is row and kind.event_name == "INSERT":
+            yield f"    [*] --> {kind.new_status or transitions[0].before[0]} : {kind.name}"
     arrows: dict[tuple[str, str], list[str]] = {}
     for move in transitions:
         for state in move.before if move.after else ():

@@ -3,7 +3,6 @@
 import re
 import typing
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from typing import Any, Literal
 
 from docs import markdown
@@ -95,14 +94,6 @@ def describe_expiry(row: Row[Any]) -> str:
     days = getattr(retention, f"{row.type.upper()}_DAYS", None)
     rule = f"after {days} days" if days else "at a time set in each item"
     return rule if row.fields["ttl"] is int else f"{rule}, or never"
-
-
-def embedded_classes(cls: type[Any]) -> Iterator[type[Any]]:
-    """Yield the classes whose instances are stored inside an item."""
-    for hint in typing.get_type_hints(cls).values():
-        for inner in (hint, *typing.get_args(hint)):
-            if isinstance(inner, type) and is_dataclass(inner):
-                yield inner
 
 
 def _doc(cls: type[Any]) -> str:

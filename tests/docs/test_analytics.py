@@ -196,12 +196,6 @@ def test_an_order_that_was_restored_and_archived_again_counts_once(
     assert run_query(harness, tmp_path, QUERIES["Revenue by month"]) == REVENUE
 
 
-def test_objects_of_the_layout_without_days_are_in_no_table(harness: ShopHarness, first: str, tmp_path: Path) -> None:
-    former = {re.sub(r"day=[\d-]+/", "", key): body for key, body in archived_objects(harness, "orders/").items()}
-    write_objects(tmp_path, former)
-    assert run_query(harness, tmp_path, QUERIES["Revenue by month"]) == REVENUE
-
-
 # the objects ----------------------------------------------------------------------------------------------------------
 KEYS_OF_ITEMS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "schema"}
 

@@ -1,6 +1,5 @@
 """Tests that the generated pages equal the current model, and that the schemas are valid for the published events."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
@@ -8,18 +7,8 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from docs.generate import DOCS, render_pages
-from docs.pages import states
 from docs.pages.events import EXAMPLE, event_schema
-from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS, EVENTS_BY_NAME, EventContract, build_event_detail
-from functions.model.states import (
-    ORDER_TRANSITIONS,
-    PAYMENT_TRANSITIONS,
-    REFUND_TRANSITIONS,
-    SHIPMENT_TRANSITIONS,
-    Transition,
-)
-from functions.model.table import ORDER, PAYMENT, REFUND, SHIPMENT
 from tests.model.test_events import change_of
 
 
@@ -37,38 +26,6 @@ def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> 
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]
     if stale:
         pytest.fail(f"{', '.join(f'docs/{name}' for name in stale)} is stale: run `make docs`", pytrace=False)
-
-
-MACHINES = {
-    "An order": ORDER_TRANSITIONS,
-    "A shipment": SHIPMENT_TRANSITIONS,
-    "A payment": PAYMENT_TRANSITIONS,
-    "A refund": REFUND_TRANSITIONS,
-}
-
-
-@pytest.mark.parametrize(("what", "transitions"), MACHINES.items(), ids=MACHINES)
-def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the_state(
-    what: str, transitions: tuple[Transition, ...]
-) -> None:
-    page = states.render_page().partition(f"## {what}\n")[2].partition("\n## ")[0]
-    arrows = dict(re.findall(r"^    (\w+ --> \w+) : (.+)$", page, re.MULTILINE))
-    drawn = {(arrow, command) for arrow, commands in arrows.items() for command in commands.split(", ")}
-    for move in transitions:
-        after = move.after or f"unchanged; its `{move.changed_field}` {'decreases' if move.decreasing else 'changes'}"
-        assert f"| **{move.command}** | {', '.join(move.before)} | {after} |" in page
-    moves = [move for move in transitions if move.after]
-    assert drawn == {(f"{state} --> {move.after}", move.command) for move in moves for state in move.before}
-    assert "[*] --> " in page
-
-
-def test_a_table_of_states_names_every_change_that_makes_an_item() -> None:
-    page = states.render_page()
-    made = [
-        kind for kind in CHANGE_TYPES if kind.event_name == "INSERT" and kind.row in (ORDER, SHIPMENT, PAYMENT, REFUND)
-    ]
-    assert len(made) == len(re.findall(r"\[\*\] --> \w+ : \w+", page))
-    assert all(f" : {kind.name}\n" in page for kind in made)
 
 
 def test_the_example_of_the_page_fits_its_schema() -> None:

@@ -12,7 +12,7 @@ from docs.site import RENDERED_PAGES
 from proof.conformance.probes import PROBES
 
 ROOT = DOCS.parent
-FILES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+FILES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), ROOT / "llms.txt"])
 PAGES = {page: partial(page.read_text, encoding="utf-8") for page in FILES} | {
     DOCS / name: render for name, render in RENDERED_PAGES.items()
 }

@@ -33,13 +33,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "build" / "site"
 
 
-def test_each_page_of_docs_is_a_page_of_the_site(site: Path) -> None:
-    for page in [*DOCS.rglob("*.md"), *(DOCS / name for name in RENDERED_PAGES)]:
-        name = page.relative_to(DOCS).with_suffix("")
-        folder = name.parent if page.stem in ("README", "index") else name
-        assert (site / folder / "index.html").is_file(), name
-
-
 def test_each_page_is_reached_from_the_front_page(site: Path) -> None:
     front = (site / "index.html").read_text(encoding="utf-8")
     for page in [*(page.relative_to(DOCS) for page in DOCS.rglob("*.md")), *map(Path, RENDERED_PAGES)]:

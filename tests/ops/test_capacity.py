@@ -1,7 +1,6 @@
 """`python -m ops capacity`: three recorded days of traffic, and their manually calculated cost."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from ops.commands import capacity
 from ops.cost.bill import load_prices
+from tests.ops.conftest import measured
 
 TRAFFIC = {path.stem: path for path in (Path(__file__).parent / "traffic").iterdir()}
 PRICES = load_prices()
@@ -112,28 +111,12 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
     )
 
 
-@pytest.fixture
-def cloudwatch() -> Iterator[Any]:
-    with mock_aws():
-        yield boto3.client("cloudwatch")
-
-
 def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minutes(cloudwatch: Any) -> None:
     since = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
 
     def put(way: str, minute: int, units: int, **index: str) -> None:
-        named = {"TableName": "orders", **index}
-        cloudwatch.put_metric_data(
-            Namespace="AWS/DynamoDB",
-            MetricData=[
-                {
-                    "MetricName": f"Consumed{way}CapacityUnits",
-                    "Dimensions": [{"Name": name, "Value": value} for name, value in named.items()],
-                    "Timestamp": since + timedelta(minutes=minute),
-                    "Value": units,
-                }
-            ],
-        )
+        at = since + timedelta(minutes=minute)
+        measured(f"Consumed{way}CapacityUnits", units, "AWS/DynamoDB", at, TableName="orders", **index)
 
     put("Read", 1, 30)
     put("Read", 3, 20)  # in the same five minutes as the line before

@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -40,7 +39,7 @@ from ops.repair.copy_checks import Discrepancy, replace_image
 from ops.repair.rebuild import rebuild_copies
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from proof.support.archiving import create_delivered_order
-from proof.support.client_faults import ProcessKilled, run_before_call
+from proof.support.client_faults import ProcessKilled, record_calls, run_before_call
 from proof.support.examples import many
 from proof.support.operator_shop import fake_running_shop
 from proof.support.samples import SAMPLES
@@ -106,14 +105,8 @@ def a_busy_shop(harness: ShopHarness, orders: int) -> None:
 
 
 def everything(table: Table) -> dict[ItemKey, Image]:
-    found: dict[ItemKey, Image] = {}
-    start: dict[str, Any] = {}
-    while True:
-        page = table.client.scan(TableName=table.name, ConsistentRead=True, **start)
-        found |= {item_key(image): image for image in page["Items"]}
-        if "LastEvaluatedKey" not in page:
-            return found
-        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    pages = table.client.get_paginator("scan").paginate(TableName=table.name, ConsistentRead=True)
+    return {item_key(image): image for page in pages for image in page["Items"]}
 
 
 def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_one_of_a_lost_order(
@@ -233,21 +226,13 @@ def renamed(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
 
 def spoil(table: Table, images: dict[ItemKey, Image], number: int, chance: random.Random) -> set[ItemKey]:
     """Write this number of corruptions to the table. Return the keys of these items."""
-    found = dict(list(_distinct(corruptions(images, chance)))[:number])
+    found = dict(itertools.islice(corruptions(images, chance), number))
     for place, image in found.items():
         if image is None:
             table.client.delete_item(TableName=table.name, Key={"PK": {"S": place[0]}, "SK": {"S": place[1]}})
         else:
             table.client.put_item(TableName=table.name, Item=image)
     return set(found)
-
-
-def _distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
-    seen: set[ItemKey] = set()
-    for place, image in found:
-        if place not in seen:
-            seen.add(place)
-            yield place, image
 
 
 def told_of(image: Image) -> Image:
@@ -386,6 +371,19 @@ def is_at_rest(image: Image) -> bool:
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
+def test_copies_that_the_reader_writes_during_the_pause_are_no_drift(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order("one", mug=1))
+
+    def follow(_: float) -> None:
+        harness.process_all(("copies_reader",))
+
+    drift = DriftCheck(replace(harness.shop, table=replace(harness.shop.table, sleep=follow)), repair=True)
+    drift.check_all()
+    assert (drift.discrepancies, drift.repaired) == ({}, 0)
+    assert looked(harness).discrepancies == {}
+
+
 def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -624,17 +622,12 @@ def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: Sh
     for number in range(orders):
         harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
     harness.process_all()
-    made: Counter[str] = Counter()
-    events = harness.shop.table.client.meta.events
-    count = lambda model, **_: made.update([model.name])  # noqa: E731  an event's handlers have no other name
-    events.register("before-call.dynamodb", count)
-    try:
+    with ExitStack() as recording:
+        names = ("Scan", "Query", "BatchGetItem")
+        scans, queries, batches = [recording.enter_context(record_calls("dynamodb", name)) for name in names]
         assert looked(harness).discrepancies == {}
-    finally:
-        events.unregister("before-call.dynamodb", count)
-    assert made["Scan"] == 1
-    assert made["Query"] == orders
-    assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, and one for each hundred sources on a page"
+    assert (len(scans), len(queries)) == (1, orders)
+    assert len(batches) <= 3 * orders + 2, "three for each order, and one for each hundred sources on a page"
 
 
 # the command ----------------------------------------------------------------------------------------------------------

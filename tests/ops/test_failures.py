@@ -31,6 +31,7 @@ from ops.repair import rebuild
 from ops.targets import ShopTarget
 from proof.support.client_faults import crash_at, fail_calls, record_calls
 from proof.support.examples import many
+from tests.ops.conftest import add_dead_letters
 from tests.ops.test_rebuild import delivered_in_part_returned, derived, is_as_the_reader_makes_it
 
 WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
@@ -39,14 +40,10 @@ WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 @pytest.fixture
 def store(harness: ShopHarness) -> FailureRepository:
     """The failure repository of this shop. Two of its queues have dead-letter queues."""
-    sqs = clients.client("sqs")
-    urls = []
+    urls: list[str] = []
     for name in WITH_DEAD_LETTERS:
-        dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
-        policy = json.dumps({"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 5})
-        sqs.set_queue_attributes(QueueUrl=harness.queues[name], Attributes={"RedrivePolicy": policy})
-        urls += [harness.queues[name], dead]
-    return FailureRepository(clients.client("s3"), sqs, "failures", urls)
+        urls += [harness.queues[name], add_dead_letters(harness.queues[name], f"{name}-dead")]
+    return FailureRepository(clients.client("s3"), clients.client("sqs"), "failures", urls)
 
 
 def arn_of(url: str) -> str:

@@ -25,6 +25,7 @@ from ops.targets import ConsumerLag, ShopTarget
 from proof.support.actors import HOME_ADDRESS, STAFF, set_shipping_prices, set_tax_rate
 from proof.support.archiving import create_delivered_order
 from proof.support.operator_shop import fake_shop_with_buckets
+from tests.ops.conftest import add_dead_letters, measured
 
 READER, STACK = "copies-function", "orderstream-prod"
 
@@ -33,7 +34,9 @@ READER, STACK = "copies-function", "orderstream-prod"
 def where(harness: ShopHarness) -> ShopTarget:
     """The shop of the test, described as a deployed stack."""
     create_delivered_order(harness)
-    resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(harness)]}
+    queue = harness.queues["archive"]
+    queues = [queue, add_dead_letters(queue)]
+    resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": queues}
 
     def client(service: str) -> Any:
         if service == "dynamodb":
@@ -64,23 +67,6 @@ class CloudWatch:
         points = self._moto.get_metric_statistics(**asked, Statistics=["Maximum"])["Datapoints"]
         (name,) = ExtendedStatistics
         return {"Datapoints": [{**point, "ExtendedStatistics": {name: point["Maximum"]}} for point in points]}
-
-
-def _queues(harness: ShopHarness) -> list[str]:
-    """Return a queue and its dead-letter queue."""
-    sqs = clients.client("sqs")
-    dead = str(sqs.create_queue(QueueName="dead-letters")["QueueUrl"])
-    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
-    sqs.set_queue_attributes(QueueUrl=harness.queues["archive"], Attributes={"RedrivePolicy": policy})
-    return [harness.queues["archive"], dead]
-
-
-def measured(metric: str, value: float, namespace: str, at: datetime, **of: str) -> None:
-    """Store a value of a metric in CloudWatch. `of`: the dimensions."""
-    dimensions = [{"Name": name, "Value": text} for name, text in of.items()]
-    point: Any = {"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}
-    boto3.client("cloudwatch", region_name=REGION).put_metric_data(Namespace=namespace, MetricData=[point])
 
 
 def index_is_read(where: ShopTarget, at: datetime) -> None:

@@ -1,39 +1,23 @@
 """`python -m ops hot-keys`: reports the keys that DynamoDB throttled, by partition, and ignores errors of clients."""
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from ops.commands import hot_keys
+from tests.ops.conftest import measured
 
 UNTIL = datetime.now(UTC).replace(second=0, microsecond=0)
 SINCE = UNTIL - timedelta(hours=24)
 RULE = "DynamoDBContributorInsights-PKT-orders-1763712000000"
-Put = Callable[..., None]
 
 
-@pytest.fixture
-def cloudwatch() -> Iterator[Any]:
-    with mock_aws():
-        yield boto3.client("cloudwatch")
-
-
-@pytest.fixture
-def put(cloudwatch: Any) -> Put:
-    """Return a function that stores the value that a metric of the table had in a past minute, as DynamoDB does."""
-
-    def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
-        dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]
-        at = UNTIL - timedelta(minutes=minutes_ago)
-        data = {"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value, "Unit": "Count"}
-        cloudwatch.put_metric_data(Namespace="AWS/DynamoDB", MetricData=[data])
-
-    return put
+def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
+    """Store the value that a metric of the table had in a past minute, as DynamoDB does."""
+    measured(metric, value, "AWS/DynamoDB", UNTIL - timedelta(minutes=minutes_ago), TableName="orders", **named)
 
 
 def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.ThrottleReport:
@@ -51,7 +35,7 @@ def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys
     return found
 
 
-def test_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:
+def test_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any) -> None:
     put("UserErrors", 50_000)
     put("UserErrors", 50_000, Operation="PutItem")
     put("ConditionalCheckFailedRequests", 9_000)
@@ -63,9 +47,7 @@ def test_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, pu
     assert not hot_keys.has_hot_partition(found)
 
 
-def test_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(
-    cloudwatch: Any, put: Put
-) -> None:
+def test_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(cloudwatch: Any) -> None:
     for metric in ("WriteThrottleEvents", "WriteKeyRangeThroughputThrottleEvents"):
         put(metric, 40, 90, GlobalSecondaryIndexName="GSI2")
         put(metric, 900, 30, GlobalSecondaryIndexName="GSI2")
@@ -83,7 +65,7 @@ def test_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_
 
 
 @pytest.mark.parametrize("cause", ["ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimit"])
-def test_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: Any, put: Put, cause: str) -> None:
+def test_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: Any, cause: str) -> None:
     put("ReadThrottleEvents", 12)
     put(f"Read{cause}ThrottleEvents", 12)
     found = look(cloudwatch)
@@ -93,14 +75,14 @@ def test_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: A
     assert line.endswith(hot_keys.CAUSES[cause])
 
 
-def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any, put: Put) -> None:
+def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any) -> None:
     put("ReadThrottleEvents", 3)
     put("ReadThrottleEvents", 99, 60 * 30)  # on the day before
     assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
 
 
 def test_the_keys_are_those_that_contributor_insights_saw_throttled(
-    cloudwatch: Any, put: Put, monkeypatch: pytest.MonkeyPatch
+    cloudwatch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put("ReadKeyRangeThroughputThrottleEvents", 500)
     answer = {

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,21 +32,9 @@ def deployed() -> Description:
     return table
 
 
-Planned = Callable[[Description], DeployPlan]
-
-
-@pytest.fixture
-def planned(tmp_path: Path) -> Planned:
-    """Return a function that plans the deploys from a described table to the model's indexes."""
-
-    def planned(table: Description) -> DeployPlan:
-        path = tmp_path / "described.json"
-        path.write_text(json.dumps({"Table": table}))
-        described = indexes_from_file(path)
-        assert described is not None
-        return plan_deploys(described, indexes_from_model())
-
-    return planned
+def planned(table: Description) -> DeployPlan:
+    """Return the deploys from a described table to the model's indexes."""
+    return plan_deploys(parse_table(table), indexes_from_model())
 
 
 def index(table: Description, name: str) -> Description:
@@ -92,7 +79,7 @@ def test_a_lower_warm_throughput_is_refused_and_a_higher_or_absent_one_is_not(de
 
 
 # after a deploy -------------------------------------------------------------------------------------------------------
-def test_equal_indexes_do_not_change(deployed: Description, planned: Planned) -> None:
+def test_equal_indexes_do_not_change(deployed: Description) -> None:
     table = deployed
     table["GlobalSecondaryIndexes"].reverse()
     index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
@@ -100,7 +87,7 @@ def test_equal_indexes_do_not_change(deployed: Description, planned: Planned) ->
     assert list(planned(table).describe()) == ["The indexes do not change."]
 
 
-def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned: Planned) -> None:
+def test_one_index_made_or_deleted_is_one_deploy(deployed: Description) -> None:
     remove(deployed, "GSI3")
     made = planned(deployed)
     assert made.fits_one_deploy
@@ -113,9 +100,7 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]
 
 
-def test_several_index_changes_are_several_deploys_and_new_indexes_come_first(
-    deployed: Description, planned: Planned
-) -> None:
+def test_several_index_changes_are_several_deploys_and_new_indexes_come_first(deployed: Description) -> None:
     add(deployed, "GSI0", "GSI9")
     remove(deployed, "GSI2", "GSI3")
     found = planned(deployed)
@@ -130,7 +115,7 @@ def test_several_index_changes_are_several_deploys_and_new_indexes_come_first(
 
 
 @pytest.mark.parametrize("what", ["keys", "fewer attributes", "all attributes"])
-def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, planned: Planned, what: str) -> None:
+def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, what: str) -> None:
     changed = index(deployed, "GSI2")
     if what == "keys":
         changed["KeySchema"] = changed["KeySchema"][:1]
@@ -146,7 +131,7 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
     assert second == "  2. delete GSI2"
 
 
-def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description, planned: Planned) -> None:
+def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description) -> None:
     index(deployed, "GSI1")["IndexStatus"] = "CREATING"
     assert planned(deployed).fits_one_deploy, "nothing must change"
     remove(deployed, "GSI3")
@@ -154,7 +139,7 @@ def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description,
     assert not planned(deployed).fits_one_deploy
 
 
-def test_a_change_of_the_tables_own_keys_is_rejected(deployed: Description, planned: Planned) -> None:
+def test_a_change_of_the_tables_own_keys_is_rejected(deployed: Description) -> None:
     deployed["KeySchema"] = deployed["KeySchema"][:1]
     assert not planned(deployed).fits_one_deploy
     assert "create an empty table in its place" in planned(deployed).obstacles[0]

@@ -172,7 +172,6 @@ def die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-# concurrent writes ----------------------------------------------------------------------------------------------------
 def test_an_interrupted_migration_can_be_reverted(shop: ShopContext) -> None:
     old_products(shop.table)
     then = everything(shop.table)

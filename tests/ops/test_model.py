@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema_rs import Draft202012Validator
 
 from docs.pages import model
 from functions.dynamodb.codec import decode_binary
@@ -22,54 +21,6 @@ from ops.__main__ import main
 from ops.attribute_types import attribute_types
 from ops.commands.model import build_data_model
 
-TEXT: dict[str, Any] = {"type": "string"}
-
-
-def having(*required: str, **properties: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties. `required`: the names that it must have."""
-    return {"type": "object", "properties": properties, "required": [*required]}
-
-
-def listing(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-# The schema of NoSQL Workbench's exports and of AWS's sample models. A table without facets has TableData.
-TYPES = ["S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"]
-NAMED = having("AttributeName", "AttributeType", AttributeName=TEXT, AttributeType={"enum": TYPES})
-KEY = having("PartitionKey", PartitionKey=NAMED, SortKey=NAMED)
-ACCESS = having("MySql", MySql={"type": "object"})
-ALIAS = having("PartitionKeyAlias", "SortKeyAlias", PartitionKeyAlias=TEXT, SortKeyAlias=TEXT)
-FACET = having(
-    *("FacetName", "KeyAttributeAlias", "NonKeyAttributes"),
-    FacetName=TEXT,
-    KeyAttributeAlias=ALIAS,
-    TableData=listing({"type": "object", "additionalProperties": {"type": "object"}}),
-    NonKeyAttributes=listing(TEXT),
-    DataAccess=ACCESS,
-)
-PROJECTION_TYPES = {"enum": ["ALL", "KEYS_ONLY", "INCLUDE"]}
-PROJECTION = having("ProjectionType", ProjectionType=PROJECTION_TYPES, NonKeyAttributes=listing(TEXT))
-INDEX_PROPERTIES = {"IndexName": TEXT, "KeyAttributes": KEY, "Projection": PROJECTION}
-TABLE = having(
-    *("TableName", "KeyAttributes", "NonKeyAttributes", "DataAccess"),
-    TableName=TEXT,
-    KeyAttributes=KEY,
-    NonKeyAttributes=listing(NAMED),
-    TableFacets=listing(FACET),
-    GlobalSecondaryIndexes=listing(having(*INDEX_PROPERTIES, **INDEX_PROPERTIES)),
-    DataAccess=ACCESS,
-    BillingMode={"enum": ["PAY_PER_REQUEST", "PROVISIONED"]},
-)
-METADATA = dict.fromkeys(("Author", "DateCreated", "DateLastModified", "Description"), TEXT) | {
-    "Version": {"const": "3.0"}
-}
-MODEL = {
-    "ModelName": TEXT,
-    "ModelMetadata": having(*METADATA, **METADATA, AWSService={"const": "Amazon DynamoDB"}),
-    "DataModel": listing(TABLE),
-}
-WORKBENCH = having(*MODEL, **MODEL)
 ENTITY = re.compile(r'^    (\w+)\["\w+ \((\w+)\)"\] {\n(.*?)^    }$', re.DOTALL | re.MULTILINE)
 
 
@@ -83,14 +34,18 @@ def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 # NoSQL Workbench ------------------------------------------------------------------------------------------------------
 def test_the_data_model_has_the_form_that_workbench_imports(exported: dict[str, Any]) -> None:
-    schema = Draft202012Validator(WORKBENCH)
-    schema.validate(exported)
+    """The names are those of NoSQL Workbench's exports and of AWS's sample models. It knows no others."""
+    assert exported.keys() == {"ModelName", "ModelMetadata", "DataModel"}
+    metadata = exported["ModelMetadata"]
+    assert metadata.keys() == {"Author", "DateCreated", "DateLastModified", "Description", "AWSService", "Version"}
+    assert (metadata["AWSService"], metadata["Version"]) == ("Amazon DynamoDB", "3.0")
     (table,) = exported["DataModel"]
-    assert table.keys() == TABLE["properties"].keys(), "NoSQL Workbench knows no other properties"
-    del table["KeyAttributes"]["PartitionKey"]
-    table["TableFacets"][0]["FacetName"] = None
-    table["NonKeyAttributes"][0]["AttributeType"] = "text"
-    assert len(list(schema.iter_errors(exported))) == 3
+    attributes = {"KeyAttributes", "NonKeyAttributes", "TableFacets", "GlobalSecondaryIndexes"}
+    assert table.keys() == {"TableName", "DataAccess", "BillingMode"} | attributes
+    for facet in table["TableFacets"]:
+        assert facet.keys() == {"FacetName", "KeyAttributeAlias", "TableData", "NonKeyAttributes", "DataAccess"}
+        assert facet["KeyAttributeAlias"].keys() == {"PartitionKeyAlias", "SortKeyAlias"}
+        assert facet["DataAccess"] == table["DataAccess"] == {"MySql": {}}
 
 
 def test_every_index_is_there_with_its_keys_and_its_projection(exported: dict[str, Any]) -> None:

@@ -51,6 +51,7 @@ from proof.support.archiving import (
 from proof.support.archiving import archived_objects as archive_objects
 from proof.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
 from proof.support.samples import SAMPLES
+from tests.ops.test_drift import everything
 from tests.support import order_money
 from tests.support.saved import reused
 
@@ -127,14 +128,13 @@ def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
 
 def outside(harness: ShopHarness) -> Any:
     """Return all data outside the order: the number of mails, the provider's state, and items such as stock."""
-    counts = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
-    beside = [
-        image
-        for image in counts
-        if image["type"]["S"] not in ("Activity", "OrderSummary", "Sale") and not image["PK"]["S"].startswith("ORDER#")
-    ]
-    key = lambda image: (image["PK"]["S"], image["SK"]["S"])  # noqa: E731
-    return len(harness.sent_mails()), harness.provider.refunds, sorted(beside, key=key)
+    copies = ("Activity", "OrderSummary", "Sale")
+    beside = {
+        key: image
+        for key, image in everything(harness.shop.table).items()
+        if image["type"]["S"] not in copies and not key[0].startswith("ORDER#")
+    }
+    return len(harness.sent_mails()), harness.provider.refunds, beside
 
 
 def published(harness: ShopHarness, seen: int) -> Counter[str]:
@@ -347,6 +347,7 @@ def test_items_added_beside_the_stub_stay_beside_the_restored_order(harness: Sho
     report_dispute(harness.shop, "pi_late", "opened")
     late = [image for image in order_partition(harness, order_id) if image["type"]["S"] in ("Payment", "Refund")]
     assert {image["SK"]["S"] for image in late} == {"PAYMENT#pi_late", f"REFUND#{given_back}"}
+    assert kinds(harness, order_id)["KeptEvent"] == 0, "the payment came after the archiving, so it may change"
     bring_back(harness, order_id)
     harness.process_all(("copies_reader",))
     there = order_partition(harness, order_id)

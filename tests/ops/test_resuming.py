@@ -4,9 +4,8 @@ import json
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -57,63 +56,39 @@ def in_the_archive(harness: ShopHarness) -> None:
     harness.clock_offset += SETTLE_TIME
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool. `command`: runs the tool. `looks`: the command of a dry run. `before`: creates the work for the tool."""
-
-    command: str
-    looks: str
-    before: Callable[[ShopHarness], None]
-
-    def run(self, *, looks: bool = False) -> None:
-        main([*(self.looks if looks else self.command).split(), "--units-per-second", "1e6"])
-
-
-TOOLS = {
-    "drift": Tool("drift --all --repair --pause 0.001", "drift --all --pause 0.001", unread),
-    "copies": Tool("replay --from-table --copies", "replay --from-table --copies --dry-run", unread),
-    "reactions": Tool(
-        "replay --from-table --reactions --to-all", "replay --from-table --reactions --to-all --dry-run", unread
-    ),
-    "restore": Tool(
-        "restore --from 2020-01-01 --to 2199-01-01", "restore --from 2020-01-01 --to 2199-01-01 --dry-run",
-        in_the_archive,
-    ),
-}  # fmt: skip
+DRIFT = "drift --all --repair --pause 0.001"
+COPIES = "replay --from-table --copies"
+REACTIONS = "replay --from-table --reactions --to-all"
+RESTORE = "restore --from 2020-01-01 --to 2199-01-01"
 
 
 # killed runs ----------------------------------------------------------------------------------------------------------
-@dataclass
-class Calls:
-    """Counts the tools' requests to the table. `dies_at`: the number of the read at which the process is killed."""
+def run(command: str, *, dies_at: int | None = None) -> int:
+    """Run a tool, and return the number of its reads. `dies_at`: the number of reads after which it is killed."""
+    reads = 0
 
-    dies_at: int | None
-    made: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def reads(self) -> int:
-        return sum(self.made[operation] for operation in READS)
-
-    def note(self, model: Any, **_: Any) -> None:
-        if self.dies_at is not None and self.reads >= self.dies_at:
+    def note(model: Any, **_: Any) -> None:
+        nonlocal reads
+        if reads == dies_at:
             raise ProcessKilled
-        self.made[model.name] += 1
+        reads += model.name in READS
 
-
-@contextmanager
-def asked(dies_at: int | None = None) -> Iterator[Calls]:
-    calls, events = Calls(dies_at), targets.resolve_target(Namespace()).table.client.meta.events
-    events.register_first("before-call.dynamodb", calls.note)
+    events = targets.resolve_target(Namespace()).table.client.meta.events
+    events.register_first("before-call.dynamodb", note)
+    ending: AbstractContextManager[Any] = nullcontext() if dies_at is None else pytest.raises(ProcessKilled)
     try:
-        yield calls
+        with ending:
+            main([*command.split(), "--units-per-second", "1e6"])
     finally:
-        events.unregister("before-call.dynamodb", calls.note)
+        events.unregister("before-call.dynamodb", note)
+    return reads
 
 
-def killed(tool: Tool, dies_at: int) -> Calls:
-    with asked(dies_at) as calls, pytest.raises(ProcessKilled):
-        tool.run()
-    return calls
+def kill(harness: ShopHarness, command: str, dies_at: int) -> int:
+    """Kill a run of a tool, wait until its lock has ended, and return the number of its reads."""
+    reads = run(command, dies_at=dies_at)
+    harness.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
+    return reads
 
 
 def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
@@ -139,44 +114,37 @@ def is_right(harness: ShopHarness) -> None:
     assert (drift.discrepancies, drift.unstable) == ({}, 0)
 
 
-@pytest.mark.parametrize(("name", "dies_at"), [("drift", 60), ("copies", 15), ("restore", 18)])
+@pytest.mark.parametrize(
+    ("command", "before", "dies_at"), [(DRIFT, unread, 60), (COPIES, unread, 15), (RESTORE, in_the_archive, 18)]
+)
 def test_a_killed_tool_resumes_at_any_point_and_does_each_step_once(
-    here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, command: str, before: Any, dies_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tool = TOOLS[name]
-    tool.before(here)
+    before(here)
     here.new_records()
-    before = everything(here.shop.table)
-    first = killed(tool, dies_at)
-    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    capsys.readouterr()
-    with asked() as rest:
-        tool.run()
+    images = everything(here.shop.table)
+    first = kill(here, command, dies_at)
+    rest = run(command)
     assert "Resumes the run that stopped at " in capsys.readouterr().out
     records = here.new_records()
     assert set(written(records).values()) == {1}
-    if name == "restore":
+    if command == RESTORE:
         assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
         assert {image["type"]["S"] for image in everything(here.shop.table).values()} & {"ArchivedOrder"} == set()
     is_right(here)
-    back_to(here, before)
-    with asked() as whole:
-        tool.run()
-    assert first.reads + rest.reads < 2 * whole.reads
+    back_to(here, images)
+    assert first + rest < 2 * run(command)
 
 
 def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness) -> None:
-    tool = TOOLS["reactions"]
-    tool.before(here)
-    with record_calls("events", "PutEvents") as calls, asked() as whole:
-        tool.run()
+    unread(here)
+    with record_calls("events", "PutEvents") as calls:
+        reads = run(REACTIONS)
         once = told(calls)
         calls.clear()
-        whole_reads = whole.reads
-        killed(tool, whole_reads // 2)
+        kill(here, REACTIONS, reads // 2)
         before = told(calls)
-        here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-        tool.run()
+        run(REACTIONS)
     again = told(calls)
     assert 0 < before.total() < once.total()
     assert again.keys() == once.keys()
@@ -189,11 +157,10 @@ def told(calls: list[dict[str, Any]]) -> Counter[str]:
 
 # restarts -------------------------------------------------------------------------------------------------------------
 def test_a_run_that_stopped_a_day_ago_is_not_resumed(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
-    tool = TOOLS["copies"]
-    tool.before(here)
-    killed(tool, 6)
+    unread(here)
+    run(COPIES, dies_at=6)
     here.clock_offset += MAX_RESUME_AGE
-    tool.run()
+    run(COPIES)
     assert "Resumes" not in capsys.readouterr().out
     (kept,) = [SWEEP.decode(one) for one in everything(here.shop.table).values() if one["type"]["S"] == "Sweep"]
     assert (kept.status, kept.waiting) == ("DONE", ())
@@ -201,10 +168,8 @@ def test_a_run_that_stopped_a_day_ago_is_not_resumed(here: ShopHarness, capsys: 
 
 def test_restart_ignores_the_checkpoint(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
-    tool = TOOLS["copies"]
-    killed(tool, 20)
-    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    main([*tool.command.split(), "--units-per-second", "1e6", "--restart"])
+    kill(here, COPIES, 20)
+    run(f"{COPIES} --restart")
     assert "Resumes" not in capsys.readouterr().out
 
 
@@ -225,7 +190,7 @@ def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
 def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarness) -> None:
     """The first run pauses after it measured the error of the total. The second run measures and corrects the error."""
     unread(here)
-    TOOLS["copies"].run()
+    run(COPIES)
     right = spoil_a_minute(here)
     others: list[DriftCheck] = []
 
@@ -246,7 +211,7 @@ def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarne
 
 def test_a_run_without_a_checkpoint_repairs_only_unchanged_totals(here: ShopHarness) -> None:
     unread(here)
-    TOOLS["copies"].run()
+    run(COPIES)
     spoil_a_minute(here)
 
     def meanwhile_another(*_: Any) -> None:
@@ -263,15 +228,14 @@ def test_a_run_without_a_checkpoint_repairs_only_unchanged_totals(here: ShopHarn
 
 def test_a_resumed_check_reports_all_drift_at_the_end(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
-    looks = Tool(TOOLS["drift"].looks, "", unread)
-    with asked() as whole, pytest.raises(SystemExit):
-        looks.run()
-    says = capsys.readouterr().out.splitlines()[-1].partition(": ")[2]
-    killed(looks, whole.reads * 2 // 3)
-    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    with pytest.raises(SystemExit):
-        looks.run()
-    assert capsys.readouterr().out.splitlines()[-1].partition(": ")[2] == says
+    only_check, reported = DRIFT.replace(" --repair", ""), list[str]()
+    for dies_at in (None, 60):
+        if dies_at:
+            kill(here, only_check, dies_at)
+        with pytest.raises(SystemExit):
+            run(only_check)
+        reported.append(capsys.readouterr().out.splitlines()[-1].partition(": ")[2])
+    assert reported[0] == reported[1]
 
 
 def test_a_check_whose_findings_exceed_its_checkpoint_resumes_at_the_first_of_them(
@@ -280,10 +244,8 @@ def test_a_check_whose_findings_exceed_its_checkpoint_resumes_at_the_first_of_th
     assert MAX_UNSETTLED >= 100
     monkeypatch.setattr("ops.commands.drift.MAX_UNSETTLED", 1)
     unread(here)
-    tool = TOOLS["drift"]
-    killed(tool, 60)
-    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    tool.run()
+    kill(here, DRIFT, 60)
+    run(DRIFT)
     is_right(here)
 
 

@@ -9,14 +9,6 @@ def alarm_of(template: SynthesizedTemplate) -> list[dict[str, object]]:
     return [it for it in alarms if it["AlarmName"] == "orderstream-dev-canary-failing"]
 
 
-def test_a_stage_without_the_setting_has_no_canary(dev: SynthesizedTemplate) -> None:
-    assert alarm_of(dev) == []
-    assert "CanarySecret" not in dev.body["Outputs"]
-    assert "functions.handlers.canary.handler" not in {
-        it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()
-    }
-
-
 def test_its_alarm_is_raised_if_no_run_succeeded_for_15_minutes(extended: SynthesizedTemplate) -> None:
     (alarm,) = alarm_of(extended)
     assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == (

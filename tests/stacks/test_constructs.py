@@ -10,17 +10,11 @@ from typing import Any
 import pytest
 
 from functions.model import retention
-from functions.model.lambdas import lambda_name, resource_prefix
 from stacks.stage import STAGES, Stage
 from tools.declarations import InvalidDeclarations
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id")
-
-
-def test_a_lambda_and_its_resources_are_named_after_its_module() -> None:
-    assert (lambda_name("refund_worker"), lambda_name("copies_reader")) == ("refund", "copies_reader")
-    assert (resource_prefix("refund"), resource_prefix("copies_reader")) == ("Refund", "CopiesReader")
 
 
 def table_of(**settings: Any) -> Any:

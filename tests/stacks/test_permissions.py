@@ -93,9 +93,11 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
         for statement in policy["PolicyDocument"]["Statement"]:
             assert statement["Effect"] == "Allow"
             may.setdefault(role["Ref"], set()).update(as_list(statement["Action"]))
-    assert {role for role, actions in may.items() if {"dynamodb:Scan", "dynamodb:*", "*"} & actions} == {
-        operators_role(dev)
-    }
+    assert {
+        role
+        for role, actions in may.items()
+        if {"dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:*", "*"} & actions
+    } == {operators_role(dev)}
     assert not [action for action in may[operators_role(dev)] if "*" in action]
     everywhere = {
         action

@@ -572,13 +572,11 @@ def test_a_view_has_the_query_that_is_tested_in_duckdb(other: SynthesizedTemplat
         assert analytics_columns(other, name) == hive
 
 
-def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: SynthesizedTemplate) -> None:
+def test_the_results_of_queries_are_encrypted_with_the_shops_key(other: SynthesizedTemplate) -> None:
     ((results, bucket),) = [it for it in other.resources("AWS::S3::Bucket").items() if it[0].startswith("Analytics")]
     (key,) = other.resources("AWS::KMS::Key")
     (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert (rule["ExpirationInDays"], rule["Status"]) == (7, "Enabled")
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}, "its parts never expire"
-    assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
     workgroup = other.only_properties("AWS::Athena::WorkGroup")
     assert workgroup["WorkGroupConfiguration"]["ResultConfiguration"] == {
         "OutputLocation": {"Fn::Join": ["", ["s3://", {"Ref": results}, "/"]]},
@@ -586,15 +584,15 @@ def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: Sy
     }
 
 
-def test_results_and_exports_are_deleted_before_an_erasure_is_finished() -> None:
-    assert timedelta(days=max(RESULT_DAYS, EXPORT_DAYS)) < SETTLE_PERIOD
-
-
-def test_the_files_of_exports_are_deleted_with_their_export(other: SynthesizedTemplate) -> None:
-    ((_, bucket),) = [it for it in other.resources("AWS::S3::Bucket").items() if it[0].startswith("ListExports")]
-    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert (rule["ExpirationInDays"], rule["Status"]) == (EXPORT_DAYS, "Enabled")
-    assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
+@pytest.mark.parametrize(("start", "days"), [("Analytics", RESULT_DAYS), ("ListExports", EXPORT_DAYS)])
+def test_results_and_exports_are_deleted_before_an_erasure_is_finished(
+    other: SynthesizedTemplate, start: str, days: int
+) -> None:
+    (bucket,) = [it for id, it in other.properties("AWS::S3::Bucket").items() if id.startswith(start)]
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert (rule["ExpirationInDays"], rule["Status"]) == (days, "Enabled")
+    assert "VersioningConfiguration" not in bucket, "a version would outlive its object"
+    assert timedelta(days=days) < SETTLE_PERIOD
 
 
 def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> None:
@@ -627,13 +625,13 @@ def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> Non
     }
 
 
-# releases -------------------------------------------------------------------------------------------------------------
 def test_dev_calls_the_api_as_it_was_deployed_last(dev: SynthesizedTemplate) -> None:
     assert not dev.resources("AWS::Lambda::Alias")
     called = [it["IntegrationUri"] for it in dev.properties("AWS::ApiGatewayV2::Integration").values()]
     assert {"Fn::GetAtt": [dev.function("api"), "Arn"]} in called
 
 
+# releases -------------------------------------------------------------------------------------------------------------
 def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answers_5xx_or_nothing(
     prod: SynthesizedTemplate,
 ) -> None:

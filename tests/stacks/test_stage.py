@@ -141,11 +141,6 @@ def test_any_setting_can_be_set_by_text_as_the_command_line_gives_it() -> None:
     assert stage.cors_origins == ("https://a.example", "http://b:80")
 
 
-def test_any_setting_accepts_its_json_value() -> None:
-    stage = read_settings({"return_window_days": 0, "cors_origins": ["https://a.example"]})
-    assert (stage.return_window_days, stage.cors_origins) == (0, ("https://a.example",))
-
-
 def test_context_of_the_cdk_itself_is_ignored() -> None:
     context = {"@aws-cdk/core:flag": True, "aws:cdk:bundling-stacks": ["**"], "cli-telemetry": False, "laptop": "true"}
     assert read_settings(context) == read_settings({})

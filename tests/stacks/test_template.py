@@ -378,13 +378,6 @@ def test_the_throttle_of_the_webhooks_is_made_after_their_route(dev: Synthesized
     assert webhook in stage["DependsOn"], "otherwise API Gateway does not know the route yet"
 
 
-def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod: SynthesizedTemplate) -> None:
-    stage = prod.only_properties("AWS::ApiGatewayV2::Stage")
-    throttles = [stage["DefaultRouteSettings"], *stage["RouteSettings"].values()]
-    assert sum(it["ThrottlingRateLimit"] for it in throttles) <= 10_000
-    assert sum(it["ThrottlingBurstLimit"] for it in throttles) <= 5_000
-
-
 # retained resources ---------------------------------------------------------------------------------------------------
 def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: SynthesizedTemplate) -> None:
     made = {id: it["GenerateSecretString"] for id, it in dev.properties("AWS::SecretsManager::Secret").items()}
