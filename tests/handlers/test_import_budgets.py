@@ -67,7 +67,7 @@ MODULES = {
         runtime.dead_letters runtime.subscriptions runtime.time_limit shop.audit shop.idempotency
         shop.webhook_deliveries shop.webhooks""",
     "fulfilment_worker": f"""{LISTS} model.mail_kinds model.patterns model.pricing model.reactions model.retries
-        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation
+        runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.cancellation
         shop.credit_notes shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders
         shop.refunds shop.sellers shop.shipments shop.stock""",
     "order_notification_worker": f"""{LISTS} adapters adapters.mail_pace adapters.mailer adapters.templates mails
@@ -85,18 +85,22 @@ MODULES = {
         shop.idempotency shop.order_money shop.orders shop.payment_provider shop.refund_processing shop.refunds
         shop.started_payments""",
     "customer_name_worker": """model.copies model.mail_kinds model.patterns model.pricing model.reactions
-        model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
+        model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit
+        shop.customer_names""",
     "archive_worker": f"""{LISTS} adapters adapters.object_store model.mail_kinds model.patterns model.pricing
-        model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
+        model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.secrets
+        runtime.time_limit
         model.audit model.copies model.flat_columns model.personal_data shop.audit shop.companies shop.customers
         shop.erasure shop.feed shop.reviews
         shop.accounts shop.archive shop.cancellation shop.credit_notes shop.discounts shop.idempotency shop.invoices
         shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": f"""{LISTS} model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
-        runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
+        runtime.queue_batch runtime.secrets runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports
+        shop.products
         shop.stock shop.stock_parts""",
     "export_worker": f"""{LISTS} adapters adapters.object_store model.flat_columns model.mail_kinds model.patterns
-        model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.feed
+        model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit
+        shop.feed
         shop.idempotency shop.list_exports""",
     "webhook_worker": f"""{LISTS} adapters adapters.webhook_sender model.audit model.mail_kinds model.patterns
         model.reactions model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.subscriptions
