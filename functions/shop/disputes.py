@@ -21,10 +21,8 @@ from functions.model.entities import (
     DisputeStatus,
     KeptEvent,
     Order,
-    OrderStatus,
     Payment,
     Refund,
-    RefundReason,
 )
 from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.model.states import apply_money_change
@@ -33,18 +31,19 @@ from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.kept_events import Decision, PaymentPlace, find_kept_event, find_payment, is_later, keep_event
 from functions.shop.order_money import OrderOrStub, compute_refundable, count_withdrawal, refunds_on_their_way
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
-from functions.shop.refunds import build_refund, payment_result, reset_for_retry, save_or_check_order
+from functions.shop.refunds import (
+    build_refund,
+    payment_result,
+    reason_of_owed,
+    reset_for_retry,
+    save_or_check_order,
+)
 from functions.shop.shop import ShopContext
 
 MAX_RETRIED_REFUNDS = 90
 """How many failed refunds are retried automatically when the shop wins a dispute. Staff can retry further refunds."""
 DisputeOutcome = Literal["opened", "won", "lost"]
 STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
-REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of a refund that waited for the end of a dispute, by the order's status; any other: RETURNED.
-
-While a dispute is open, the payment cannot be refunded, so the order stores what the shop owes.
-"""
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,7 @@ def _release_money(
     left, number = compute_refundable(payment, refunds)
     writes: list[Write[Any]] = []
     if isinstance(order, Order) and not payment.unmatched and (pays := min(order.owed, left)):
-        why = REFUND_REASON_BY_STATUS.get(order.status, "RETURNED")
-        refund = build_refund(shop, payment, pays, why, number=number, customer_id=order.customer_id)
+        refund = build_refund(shop, payment, pays, reason_of_owed(order), number=number, customer_id=order.customer_id)
         order = replace(order, refunded=order.refunded + pays, owed=order.owed - pays)
         writes.append(put_if_absent(REFUND, refund))
     else:

@@ -51,7 +51,8 @@ def count_withdrawal(
     `before`, `after`: the payment before and after. `refunds`, `refunds_after`: the order's refunds before and after.
     While the order is PENDING (not fully paid), the money becomes due again. Otherwise it counts as refunded, and
     reduces the owed amount. Money beyond the order's paid amount is over-refunded. If money came back, the amounts
-    change in reverse. Nothing is written. The order keeps its status and version.
+    change in reverse, and what the credit notes or the end of the order promised the customer is owed again. Nothing is
+    written. The order keeps its status and version.
     """
     if not isinstance(order, Order) or after.unmatched:
         return order, after
@@ -64,11 +65,12 @@ def count_withdrawal(
     total = order.refunded + order.over_refunded + amount
     refunded = min(order.paid, total)
     more = refunded - order.refunded
+    promised = order.paid if order.status in ("CANCELLED", "LAPSED") else min(order.paid, order.credited)
     return replace(
         order,
         refunded=refunded,
         over_refunded=total - refunded,
-        owed=max(0, order.owed - max(0, more)),
+        owed=max(0, order.owed - max(0, more), promised - refunded),
         withdrawn=order.withdrawn + more,
     ), after
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.writes import Write, check_unchanged, update
-from functions.model.entities import Payment, Refund
+from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import CommandRejected, InvalidInput, NotFound, WrongState
 from functions.model.patterns import REFUND_BY_ID, REFUNDS_OF_ORDER
 from functions.model.states import apply_money_change, apply_refund_command
@@ -22,7 +22,14 @@ from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.order_money import count_withdrawal, refunds_on_their_way
 from functions.shop.payment_provider import PaymentProvider, ProviderRefundState, ProviderRejected, RefundOutcome
-from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
+from functions.shop.refunds import (
+    RefundPlan,
+    get_order_unless_archiving,
+    get_payment,
+    plan_refunds,
+    reason_of_owed,
+    save_or_check_order,
+)
 from functions.shop.shop import Caller, ShopContext, require_found, retries_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
@@ -218,7 +225,11 @@ def _adjust_order(
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=refund.order_id))
     others = [it for it in refunds if it.refund_id != refund.refund_id]
     changed, _ = count_withdrawal(order, payment, moved, [*others, refund], [*others, after])
-    return save_or_check_order(shop, refund.order_id, order, changed)
+    plan = RefundPlan()
+    if isinstance(order, Order) and isinstance(changed, Order):  # what is owed again may come from another payment
+        plan = plan_refunds(shop, changed, max(0, changed.owed - order.owed), reason_of_owed(changed))
+        changed = replace(changed, refunded=changed.refunded + plan.amount, owed=changed.owed - plan.amount)
+    return [*plan.writes, *save_or_check_order(shop, refund.order_id, order, changed)]
 
 
 def _moved_amount(refund: Refund, after: Refund) -> int:

@@ -122,6 +122,12 @@ def _allocate_to_payments(shop: ShopContext, order: Order, amount: int) -> Itera
             yield payment, part, number
 
 
+def reason_of_owed(order: Order) -> RefundReason:
+    """Return why the shop owes money of the order, which it refunds as soon as a payment can be refunded."""
+    closed: dict[str, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
+    return closed.get(order.status, "RETURNED")
+
+
 def build_refund(
     shop: ShopContext,
     payment: Payment,

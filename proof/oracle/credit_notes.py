@@ -11,7 +11,7 @@ from math import floor
 
 from proof.oracle.arithmetic import Row, paid_for
 from proof.oracle.books import Books, Item, OrderRecord
-from proof.oracle.money import failed_outside, payments_of
+from proof.oracle.money import payments_of
 
 SHIPPING = "the shipping"
 
@@ -87,8 +87,7 @@ def _documented(books: Books, order: OrderRecord) -> tuple[int, int]:
 
 def _left_outside(books: Books, order: OrderRecord) -> int:
     """Return the largest possible amount that left the shop by disputes and by refunds at the provider."""
-    payments = payments_of(books, order)
-    return sum(one.outside for one in payments) + failed_outside(books, order, {one.id for one in payments})
+    return sum(one.outside for one in payments_of(books, order))
 
 
 def credit_notes_leave_the_money_that_was_kept(books: Books) -> Iterator[str]:

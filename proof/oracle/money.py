@@ -18,8 +18,9 @@ class ExpectedPayment:
 
     `refunded`: refunds that reached the customer, including those that staff settled by hand or made at the provider.
     `lost`: the money that banks took in disputes. `outside`, `least_outside`: the largest and the smallest possible
-    part of the order's paid amount that left by disputes and by refunds at the provider. `promised`: failed refunds,
-    which staff must retry or settle.
+    part of the order's paid amount that left by disputes and by refunds at the provider. A failed refund at the
+    provider is still due, so it counts too, even if staff paid it in another way. `promised`: failed refunds, which
+    staff must retry or settle.
     """
 
     id: str
@@ -66,6 +67,8 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
     outside = sum(one.amount for one in to_card if one.is_outside)
     books.count_premise("staff settled a refund by hand", bool(by_hand))
     books.count_premise("a person made a refund at the provider", bool(outside))
+    failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
+    outside += sum(item["amount"] for item in refunds if item["refund_id"] in failed)
     uncounted = next((item["uncounted"] for item in order.of_type("Payment") if item["payment_id"] == id), 0)
     excess = sum(
         versions[0][1]["amount"]
@@ -110,7 +113,6 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     if not order.is_sold:
         return -outside, 0
     given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
-    given += failed_outside(books, order, {one.id for one in payments})
     worth = paid_for(order.item["lines"], books.goods_rows(order), books.gone(order)) + books.shipping_back(order)
     for amount, premise in (
         (given, "goodwill was given"),
@@ -125,13 +127,6 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     if outside:
         return rest - worth - outside, max(0, rest + not_payable - sum(one.least_outside for one in payments))
     return max(0, rest - worth), max(0, rest - worth + not_payable)
-
-
-def failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
-    """Return the amount of the failed refunds of these payments that a person made at the provider. It is still due."""
-    failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
-    refunds = [item for item in order.of_type("Refund") if item["payment_id"] in payment_ids]
-    return sum(item["amount"] for item in refunds if item["refund_id"] in failed)
 
 
 def orders_record_the_money_that_came(books: Books) -> Iterator[str]:

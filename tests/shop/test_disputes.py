@@ -230,6 +230,15 @@ EXAMPLES: dict[str, list[tuple[str, tuple[int, int, int, int]]]] = {
         ("succeeded 1000", (2500, 1000, 1500, 0)),
         ("won pi_2", (2500, 2500, 0, 0)),
     ],
+    "what a refund at the provider had paid is owed again if it fails": [
+        ("pays 1000 pi_0, pays 1500, arrives, opened, credit, succeeded 1000 pi_0", (2500, 2000, 0, 0)),
+        ("failed 1000 pi_0", (2500, 1000, 250, 0)),
+        ("won", (2500, 1250, 0, 0)),
+    ],
+    "what a failed refund at the provider leaves owed comes from a payment that has money": [
+        ("pays 1000 pi_0, pays 1500, arrives, opened, credit, succeeded 1000 pi_0, won", (2500, 2000, 0, 0)),
+        ("failed 1000 pi_0", (2500, 1250, 0, 0)),
+    ],
     "a refund and a lost dispute of the same money are over-refunded": [
         ("pays, succeeded 1000, lost 2500", (2500, 2500, 0, 1000)),
         ("failed 1000", (2500, 2500, 0, 0)),
