@@ -172,9 +172,8 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
         since=webhook.active_from,
         ttl=_expiry(shop),
     )
-    version = _version(place.position)
-    if cursor.position >= place.position and (place.late or version in cursor.missing):
-        cursor = replace(cursor, position=f"{place.position.rpartition('/')[0]}/{version - 1:010}")
+    if cursor.position >= place.position and (place.late or _version(place.position) in cursor.missing):
+        cursor = replace(cursor, position=_position_before(shop, cursor, place))
     if cursor.lease and cursor.leased_until and cursor.leased_until > now:
         # The holder looks for new events before it releases the lease. If it was killed, a retry looks for them.
         _write(shop, found, replace(cursor, wakes=cursor.wakes + 1, retry_at=cursor.retry_at or cursor.leased_until))
@@ -188,6 +187,22 @@ def _take_lease(shop: ShopContext, webhook: Webhook, place: OutboxPlace) -> Webh
             _write(shop, found, replace(cursor, retry_at=waits_until))
         return None
     return _write(shop, found, replace(cursor, lease=shop.new_id(), leased_until=_lease_end(shop)))
+
+
+def _position_before(shop: ShopContext, cursor: WebhookCursor, place: OutboxPlace) -> str:
+    """Return the position from which a late event is sent: before it, and before any other event that came late.
+
+    The worker may hear of a later one of these events first, if its message about an earlier one must be repeated.
+    """
+    created, _, version = place.position.rpartition("/")
+    first = min((int(version), *cursor.missing))
+    if first < int(version):
+        found = shop.table.query(
+            OUTBOX_OF_OBJECT, limit=MAX_MISSING, after=f"{created}/{first - 1:010}", object_id=place.object_id
+        )
+        versions = [_version(event.position) for event in found.items]
+        first = next((one for one in versions if one in cursor.missing), int(version))
+    return f"{created}/{min(first, int(version)) - 1:010}"
 
 
 def _version(position: str) -> int:

@@ -26,7 +26,7 @@ MAX_EXCEPTION_PERCENT = {
     "an erasure waits for open orders and late records": 2,
     "an older event about a failed refund came later": 5,
     "an unreadable record names no customer": 35,
-    "it is unknown which request came last": 3,
+    "it is unknown which request came last": 5,
     "less money was left for the dropped goods": 3,
     "less money was left to refund": 15,
     "members of a company see each other": 1,

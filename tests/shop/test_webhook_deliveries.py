@@ -414,6 +414,15 @@ def test_a_late_event_is_sent_with_the_later_ones_after_it(shop: ShopContext, re
     assert len({message.body for message in receiver.got}) == 3, "with its first bytes"
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_late_events_are_sent_in_order_though_the_worker_hears_of_the_last_one_first(
+    shop: ShopContext, receiver: Receiver, late: bool
+) -> None:
+    receiver.wake(*publish(shop, 2, 5))
+    receiver.wake(*reversed(publish(shop, 3, 4, late=late)))
+    assert receiver.ids()[:5] == ids_of(shop, 2, 5, 3, 4, 5)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 101])
 def test_a_replay_sends_the_events_since_a_time_again(shop: TappedShop, receiver: Receiver, count: int) -> None:
     receiver.wake(*publish(shop, 1, order_id="before"))
