@@ -698,8 +698,8 @@ MUTANTS = (
     OracleMutant(
         "skips what comes late",
         "an event that comes after later ones does not move the cursor back",
-        edit_code(webhook_deliveries._take_lease, ("if place.late and", "if False and")),
-        first_seed=11,
+        edit_code(webhook_deliveries._take_lease, ("if cursor.position >= place.position and", "if False and")),
+        first_seed=922,
     ),
     OracleMutant(
         "writes the event anew",

@@ -33,5 +33,11 @@ def _wrong_without_fault(engine: Engine, seed: int, judge: Judge, opens_at: floa
     return run_seed(engine, seed, fierce=True, judges=(judge,), opens_at=opens_at).violations
 
 
+def test_each_fault_can_be_planted_in_the_code_as_it_is_now() -> None:
+    for mutant in MUTANTS:
+        with mutant.plant():
+            pass
+
+
 def test_each_invariant_is_the_only_one_to_detect_some_fault() -> None:
     assert {mutant.sole_invariant for mutant in MUTANTS} - {""} == {invariant.__name__ for invariant in INVARIANTS}
