@@ -113,15 +113,15 @@ def send_notification(
         _get_guest_link(shop, environment, recipient.customer) if recipient.customer.link else "",
     )
     sender = Sender(environment.sender, environment.configuration_set)
-    try:
-        with holding_claim(shop, notification):
+    with holding_claim(shop, notification):
+        try:
             message_id = pace.send(lambda: send_mail(sender, recipient.customer.email, mail, event.id))
-            mark_sent(shop, notification, message_id)
-    except MailRefused as refused:
-        deferral = shop.new_id()
-        defer_message(shop, message, refused, deferral)
-        mark_deferred(shop, notification, deferral)
-        return
+        except MailRefused as refused:
+            deferral = shop.new_id()
+            defer_message(shop, message, refused, deferral)
+            mark_deferred(shop, notification, deferral)  # this ends the claim
+            return
+        mark_sent(shop, notification, message_id)
     observability.log_effect(
         "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
     )

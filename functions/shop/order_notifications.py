@@ -7,7 +7,7 @@ sends the mail again.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -189,6 +189,10 @@ def claim_notification(
         claimed_until=int((now + timedelta(seconds=claim_seconds)).timestamp()),
         ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp()),
     )
+    if deferral:
+        with suppress(WriteConflict):  # usually nobody has claimed the mail since it was deferred: one write is enough
+            shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", deferral))
+            return notification
     try:
         shop.table.write(put_if_absent(NOTIFICATION, notification, condition_error=NotificationExists))
     except NotificationExists as taken:

@@ -254,7 +254,7 @@ def webhooks_get_the_events_of_an_object_in_order(books: Books) -> Iterator[str]
                 for later in got[number + 1 :]:
                     books.count_premise("two events of an object had an order")
                     first, then = received[event.id][0], received[later.id]
-                    if event.at > later.at + MAX_CLOCK_ERROR_SECONDS:
+                    if event.at > later.at + 2 * MAX_CLOCK_ERROR_SECONDS:
                         yield f"the position of {event.id} of {object_id} is before that of the earlier {later.id}"
                     is_late = event.published_at > then[0] or event.id in books.seen.republished_events
                     if first > then[0]:

@@ -25,6 +25,8 @@ TREE = (
     "proof/simulation", "proof/support", "stacks",
 )  # fmt: skip
 """The files and folders that decide a run: the shop, its stacks and tools, and the simulation with its judges."""
+NOT_IN_A_RUN = {RUNS.name, "mutants.py", "mutations.py", ".DS_Store"}
+"""Names of files in TREE that decide no run, like tests."""
 GUARANTEES = ROOT / "docs" / "guarantees.md"
 HEADLINE = re.compile(r"(?<=<!-- runs: written by `make simulate` -->\n).*?(?=<!-- /runs -->)", re.DOTALL)
 COUNTERS = ("faults", "premises", "situations", "exceptions")
@@ -35,12 +37,11 @@ ENOUGH_SEEDS_FOR_SHARES = 100
 
 
 def tree_hash(root: Path = ROOT) -> str:
-    """Return a short hash of the paths and bytes of all files that decide a run, without tests and recorded runs."""
+    """Return a short hash of the paths and bytes of all files that decide a run."""
     names = (path for name in TREE for path in (root / name, *(root / name).rglob("*")) if path.is_file())
     found = hashlib.sha256()
     for path in sorted(names):
-        ignored = path.name.startswith("test_") or path.name == RUNS.name or path.suffix == ".pyc"
-        if not ignored and path.name != ".DS_Store":
+        if not path.name.startswith("test_") and path.name not in NOT_IN_A_RUN and path.suffix != ".pyc":
             place = path.relative_to(root).as_posix()
             found.update(f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return found.hexdigest()[:12]

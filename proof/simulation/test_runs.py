@@ -41,8 +41,8 @@ def test_the_hash_changes_with_each_file_that_decides_a_run_and_with_no_other(tm
     first = tree_hash(tmp_path)
     assert len(first) == 12
     other.write_text("2")
-    (tmp_path / "functions" / "test_shop.py").write_text("2")
-    (tmp_path / "functions" / "shop.cpython-313.pyc").write_text("2")
+    for name in ("test_shop.py", "shop.cpython-313.pyc", "mutants.py"):
+        (tmp_path / "functions" / name).write_text("2")
     assert tree_hash(tmp_path) == first
     shop.write_text("2")
     second = tree_hash(tmp_path)
