@@ -274,7 +274,11 @@ class _Sending:
             cursor = self._send_page(cursor)
 
     def _send_page(self, cursor: WebhookCursor) -> WebhookCursor:
-        """Send the next events after a cursor, and return the cursor then. At the end its lease is released."""
+        """Send the next events after a cursor, and return the cursor then.
+
+        At the end its lease is released, except if another invocation woke this one after it had read the events.
+        """
+        woken = cursor.wakes
         found = self._read_outbox(cursor)
         missing = _missing_versions(cursor.position, found.items)
         due = [event for event in found.items if self._is_due(cursor, event)]
@@ -295,7 +299,7 @@ class _Sending:
                 cursor,
                 position,
                 missing,
-                release=is_last and found.after is None,
+                release=is_last and found.after is None and cursor.wakes == woken,
                 failing_since=None,
                 attempts=0,
                 sent_at=event.at,

@@ -862,7 +862,7 @@ def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campa
     starts = {told.image.event_id: told.started_at for told in campaigns}
     for one in ledger.changes:
         if one.change.name == "StockReplenished" and one.change.id in starts:
-            before, since = _stock_around(world, one.change)
+            before, since = _stock_around(world, one.change, MAX_CLOCK_DIFFERENCE_SECONDS)
             ledger.count_premise()
             again = [at for at in since if at <= starts[one.change.id] + MAX_CLOCK_DIFFERENCE_SECONDS][1:]
             if before > 0:
@@ -872,9 +872,10 @@ def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campa
                 )
 
 
-def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float, int]]:
-    """Return the pieces of a product before a change of one stock part, and the pieces since this change.
+def _stock_around(world: Simulation, change: Change, seconds: float = 0.0) -> tuple[int, Mapping[float, int]]:
+    """Return the fewest pieces of a product just before a change of one stock part, and the pieces since this change.
 
+    `seconds`: how long before, because the clocks of two changes may differ; 0 is the moment of the change.
     Stock parts are the items that share a product's stock. The second value has the pieces after this change and after
     each later one, by the time of the change in epoch seconds.
     """
@@ -887,8 +888,9 @@ def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float
         pieces[key] = int(image["available"]["N"])
         totals[at] = sum(pieces.values())
     (then,) = (at for at, _, image in written if image == change.image)
-    earlier = [total for at, total in totals.items() if at < then]
-    return earlier[-1], {at: total for at, total in totals.items() if at >= then}
+    began = max((at for at in totals if at < then - seconds), default=0.0)
+    earlier = [total for at, total in totals.items() if began <= at < then]
+    return min(earlier), {at: total for at, total in totals.items() if at >= then}
 
 
 def _was_present(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:

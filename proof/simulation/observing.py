@@ -73,7 +73,8 @@ def _webhook_disturbances(world: Simulation) -> list[tuple[float, float]]:
             kind, place = name.removesuffix(BEGINS), who
         elif who != "fault" or kind in OUTAGE_SECONDS:
             continue
-        if "SendWebhook" not in place and any(part in place for part in WEBHOOK_PATH):
+        is_of_endpoint = "SendWebhook" in place and not kind.startswith("dies")
+        if not is_of_endpoint and any(part in place for part in WEBHOOK_PATH):
             found.append((at, at + (MAX_OUTAGE_SECONDS if kind in OUTAGE_SECONDS else DISTURBED_SECONDS)))
     return found
 

@@ -254,11 +254,15 @@ def test_nothing_is_sent_to_a_deleted_webhook(shop: ShopContext, receiver: Recei
 
 
 # several invocations --------------------------------------------------------------------------------------------------
-def test_while_one_invocation_sends_another_leaves_a_new_event_to_it(shop: TappedShop, receiver: Receiver) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_while_one_invocation_sends_another_leaves_a_new_event_to_it(
+    shop: TappedShop, receiver: Receiver, count: int
+) -> None:
+    """`count`: how many events the first invocation has read. It sends the first one while the new event comes."""
     other = Receiver(shop.rival, receiver.webhook_id)
-    receiver.on_send = lambda: other.wake(*publish(shop.rival, 2))
-    receiver.wake(*publish(shop, 1))
-    assert (receiver.ids(), other.got) == (ids_of(shop, 1, 2), [])
+    receiver.on_send = lambda: other.wake(*publish(shop.rival, count + 1))
+    receiver.wake(publish(shop, *range(1, count + 1))[0])
+    assert (receiver.ids(), other.got) == (ids_of(shop, *range(1, count + 2)), [])
 
 
 def test_a_new_event_is_also_left_to_an_invocation_whose_event_fails(shop: TappedShop, receiver: Receiver) -> None:
