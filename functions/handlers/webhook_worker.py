@@ -14,7 +14,7 @@ from functions.runtime import observability, subscriptions
 from functions.runtime.environment import WebhookEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.shop import ShopContext
-from functions.shop.webhook_deliveries import Result, Send, deliver, is_subscribed
+from functions.shop.webhook_deliveries import Result, Send, deliver, is_subscribed, merge_places
 
 
 @queue_handler(WebhookEnvironment, margin_seconds=webhook_sender.SEND_SECONDS + 10)
@@ -33,10 +33,7 @@ def send_events(
         result = Result()
         # An event that is published again also stands for later ones, which other webhooks have.
         found = [event for event in events if event.outbox and (event.outbox.late or is_subscribed(webhook, event))]
-        wanted = [event.outbox for event in found if event.outbox]
-        wanted.sort(key=lambda place: (not place.late, place.position), reverse=True)
-        # One place of each object is enough: the first of those that are sent again, or else any place.
-        for place in {place.object_id: place for place in wanted}.values():
+        for place in merge_places(event.outbox for event in found if event.outbox):
             deliver(shop, webhook.webhook_id, place, send, result, is_out_of_time)
         return result
 

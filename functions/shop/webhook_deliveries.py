@@ -14,7 +14,7 @@ waits. If an event fails for days, the webhook is paused.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -140,6 +140,16 @@ def _as_text(value: Any) -> str:
 
 
 # sending --------------------------------------------------------------------------------------------------------------
+def merge_places(places: Iterable[OutboxPlace]) -> list[OutboxPlace]:
+    """Return one place for each object, with which `deliver` sends all its events that have come."""
+    found: dict[str, OutboxPlace] = {}
+    for place in places:
+        other = found.get(place.object_id, place)
+        first = min(other.position, place.position)
+        found[place.object_id] = OutboxPlace(place.object_id, first, other.late or place.late)
+    return list(found.values())
+
+
 def deliver(
     shop: ShopContext,
     webhook_id: str,

@@ -28,6 +28,7 @@ from functions.shop.webhook_deliveries import (
     build_wanted_event,
     deliver,
     list_subscribed,
+    merge_places,
     retry_waiting,
 )
 from functions.shop.webhooks import change_webhook, create_webhook, get_webhook, replay, rotate_secret, valid_secrets
@@ -416,6 +417,15 @@ def test_a_late_event_is_sent_with_the_later_ones_after_it(shop: ShopContext, re
     receiver.wake(again)
     assert receiver.ids()[4:] == ids_of(shop, 3), "an event that is published again is sent again"
     assert len({message.body for message in receiver.got}) == 3, "with its first bytes"
+
+
+def test_a_late_event_is_sent_though_another_one_that_is_published_again_comes_with_it(
+    shop: ShopContext, receiver: Receiver
+) -> None:
+    receiver.wake(*publish(shop, 1, 3))
+    (other,) = publish(shop, 1, order_id="o2")
+    receiver.wake(*merge_places([*publish(shop, 4, late=True), other, *publish(shop, 2)]))
+    assert receiver.ids()[2:] == [*ids_of(shop, 2, 3, 4), *ids_of(shop, 1, order_id="o2")]
 
 
 @pytest.mark.parametrize("late", [False, True])
